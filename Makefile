@@ -1,0 +1,70 @@
+# One way in: `make` lists what there is. Everything installs what it lacks into .venv and a per-user cache.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+export PYTHONPATH := operator:hack
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: help
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# -- set-up ------------------------------------------------------------------------------------------------------------
+$(READY): requirements/dev.txt pyproject.toml hack/setup.sh
+	@PYTHON="$(PYTHON)" hack/setup.sh $(VENV)
+
+.PHONY: setup
+setup: $(READY) ## install the Python environment into .venv
+
+.PHONY: tools
+tools: $(READY) ## build the Kubernetes programs that tests and demo run on
+	@$(BIN)/python -m controlplane tools > /dev/null
+
+# -- use ---------------------------------------------------------------------------------------------------------------
+.PHONY: demo
+demo: tools ## a VLMDeployment becomes Ready on a real control plane (KEEP=1 leaves it running)
+	@$(BIN)/python -m demo $(if $(KEEP),--keep)
+
+.PHONY: cluster
+cluster: tools ## start the control plane to play with, with the CRD installed
+	@$(BIN)/python -m controlplane up
+
+.PHONY: cluster-down
+cluster-down: $(READY) ## stop the control plane to play with
+	@$(BIN)/python -m controlplane down
+
+# -- checks ------------------------------------------------------------------------------------------------------------
+.PHONY: test
+test: tools ## all tests: units, then the real API server
+	@$(BIN)/python -m pytest tests/unit tests/cluster $(ARGS)
+
+.PHONY: unit
+unit: $(READY) ## the unit tests alone, in seconds
+	@$(BIN)/python -m pytest tests/unit $(ARGS)
+
+.PHONY: check
+check: $(READY) ## format, lint, types, import contracts, generated files, dead code
+	@hack/check.sh $(BIN)
+
+.PHONY: bench
+bench: tools ## measure; prints tables and writes JSON to .build/bench
+	@$(BIN)/python -m bench $(ARGS)
+
+# -- generated files ---------------------------------------------------------------------------------------------------
+.PHONY: generate
+generate: $(READY) ## write the CRD anew
+	@$(BIN)/python -m vlm_operator.cli.operator crd > crds/vlmdeployments.vlm.dev.yaml
+
+.PHONY: format
+format: $(READY) ## format the code
+	@$(BIN)/ruff format -q . && $(BIN)/ruff check -q --fix .
+
+.PHONY: lock
+lock: $(READY) ## resolve the dependencies anew (needs the network)
+	@hack/lock.sh $(BIN)

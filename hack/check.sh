@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Everything that can be checked without running the product: check.sh BIN. Reports all that is wrong, then fails.
+set -uo pipefail
+bin=$1
+failed=()
+
+step() {
+  local name=$1
+  shift
+  echo "== $name"
+  "$@" || failed+=("$name")
+}
+
+crd_is_current() {
+  "$bin/python" -m vlm_operator.cli.operator crd | diff -u crds/vlmdeployments.vlm.dev.yaml - \
+    || { echo "crds/ differs from the types: run make generate"; return 1; }
+}
+
+step format "$bin/ruff" format --check --quiet .
+step lint "$bin/ruff" check --quiet .
+step types "$bin/mypy"
+step "import contracts" "$bin/lint-imports" --no-cache
+step "generated CRD" crd_is_current
+step "dead code" "$bin/vulture"
+
+if ((${#failed[@]})); then
+  echo "failed: ${failed[*]}" >&2
+  exit 1
+fi
+echo "all checks passed"
