@@ -1,0 +1,47 @@
+"""Command line: `up` and `down` for a control plane in the background, `tools` to build the programs beforehand."""
+
+import argparse
+import shlex
+import sys
+
+from controlplane import background
+from controlplane.accompany import accompany
+from controlplane.errors import ControlPlaneError
+from controlplane.tools import ensure_tools
+
+
+def main() -> int:
+    """Obey one command; a failure is told in a sentence, without a traceback."""
+    parser = argparse.ArgumentParser(prog="controlplane", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("up", help="start a control plane in the background, or find it, and print its KUBECONFIG line")
+    commands.add_parser("down", help="stop the control plane in the background")
+    commands.add_parser("tools", help="build the programs that are missing and print where they are")
+    commands.add_parser("serve")
+    companion = commands.add_parser("accompany")
+    companion.add_argument("name")
+    companion.add_argument("argv", nargs="+")
+    options = parser.parse_args()
+    command = options.command
+    try:
+        if command == "up":
+            print(f"export KUBECONFIG={shlex.quote(str(background.up()))}")
+        elif command == "down":
+            print("stopped" if background.down() else "no control plane was running")
+        elif command == "serve":
+            background.serve()
+        elif command == "accompany":
+            return accompany(options.name, options.argv)
+        else:
+            for path in ensure_tools().values():
+                print(path)
+    except ControlPlaneError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

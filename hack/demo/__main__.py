@@ -1,0 +1,120 @@
+"""A VLMDeployment becomes Ready on a real control plane, in one command.
+
+Says in a line each what it does. Everything it starts ends with it, unless `--keep` asks for it to stay.
+"""
+
+import argparse
+import json
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from controlplane.errors import ControlPlaneError
+from controlplane.tools import ensure_tools
+from demo.stage import Stage, kept_stage, passing_stage
+
+ROOT = Path(__file__).parents[2]
+CRD = ROOT / "crds" / "vlmdeployments.vlm.dev.yaml"
+SAMPLE = ROOT / "manifests" / "samples" / "qwen2.5-vl-7b-awq.yaml"
+CLAIM = Path(__file__).with_name("claim.yaml")
+TWO_SOURCES = Path(__file__).with_name("two-weights-sources.yaml")
+NAME = "qwen25-vl-7b"
+PATIENCE = 120.0
+"""Seconds until the sample must be Ready; a few are enough."""
+
+
+def say(text: str) -> None:
+    """Tell the audience something, at once."""
+    print(text, flush=True)
+
+
+def perform(stage: Stage) -> None:
+    """Play the demonstration."""
+    say("* install the CustomResourceDefinition")
+    stage.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(CRD))
+    stage.kubectl("wait", "--for=condition=Established", "crd/vlmdeployments.vlm.dev", "--timeout=30s")
+    say("* start the operator")
+    log = stage.start_operator()
+    say(f"* create the claim that would hold the weights, then apply {SAMPLE.relative_to(ROOT)}")
+    if not stage.exists("pvc", "models"):
+        stage.kubectl("apply", "-f", str(CLAIM))
+    stage.kubectl("apply", "-f", str(SAMPLE))
+    wait_until_ready(stage, log)
+    say("* apply a spec with two weights sources, which the API server refuses:")
+    refused = stage.kubectl("apply", "-f", str(TWO_SOURCES), check=False)
+    if refused.returncode == 0:
+        raise ControlPlaneError("the wrong spec was accepted")
+    say(indented(refused.stderr))
+    say("$ kubectl get vlmd,pods,svc")
+    say(stage.kubectl("get", "vlmd,pods,svc").stdout)
+    say(f"VLMDeployment {NAME} is Ready: Qwen2.5-VL-7B-Instruct AWQ, one replica on two GPUs.")
+
+
+def wait_until_ready(stage: Stage, log: Path) -> None:
+    """Tell each change of the Ready condition until it is True."""
+    told, deadline = "", time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        ready = condition(json.loads(stage.kubectl("get", "vlmd", NAME, "-o", "json").stdout), "Ready")
+        now = f"{ready.get('reason', 'Pending')}: {ready.get('message', 'the operator has not seen it yet')}"
+        if now != told:
+            say(f"    {now}")
+            told = now
+        if ready.get("status") == "True":
+            return
+        time.sleep(0.2)
+    tail = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+    raise ControlPlaneError(f"{NAME} was not Ready within {PATIENCE:.0f} s. The operator's last words:\n{tail}")
+
+
+def condition(resource: dict[str, Any], kind: str) -> dict[str, Any]:
+    """The condition of that type, empty when there is none yet."""
+    conditions: list[dict[str, Any]] = resource.get("status", {}).get("conditions", [])
+    return next((found for found in conditions if found["type"] == kind), {})
+
+
+def indented(text: str) -> str:
+    """The lines of a text, set in."""
+    return "\n".join(f"    {line}" for line in text.strip().splitlines())
+
+
+def how_to_go_on(stage: Stage) -> str:
+    """What a person can do with what was left running."""
+    kubectl = shlex.quote(str(ensure_tools()["kubectl"]))
+    return (
+        "It is left running. To use it (any kubectl from 1.35 to 1.37 does):\n"
+        f"    export KUBECONFIG={shlex.quote(str(stage.kubeconfig))}\n"
+        f"    {kubectl} get vlmd --watch\n"
+        f"    {kubectl} scale vlmd {NAME} --replicas=2\n"
+        "To stop it:\n"
+        "    make cluster-down"
+    )
+
+
+def main() -> int:
+    """Entry point of `make demo`."""
+    parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
+    parser.add_argument("--keep", action="store_true", help="leave everything running")
+    keep = parser.parse_args().keep
+    started = time.monotonic()
+    try:
+        say("* start a Kubernetes control plane with two GPU nodes (their kubelets imitated by kwok)")
+        with kept_stage() if keep else passing_stage() as stage:
+            perform(stage)
+            if keep:
+                say(how_to_go_on(stage))
+    except ControlPlaneError as error:
+        print(f"the demo failed: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        say("interrupted; everything was stopped")
+        return 130
+    if not keep:
+        say("Everything was stopped and removed again.")
+    say(f"({time.monotonic() - started:.0f} s)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

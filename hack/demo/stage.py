@@ -1,0 +1,61 @@
+"""Where the demonstration plays: a control plane of its own, or the one in the background that stays.
+
+On both the operator runs as a program of its own, from this checkout.
+"""
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from controlplane import ControlPlane, accompany, background, l4
+from controlplane.errors import ControlPlaneError
+from controlplane.tools import ensure_tools
+
+OPERATOR = "vlm-operator"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A running control plane with GPU nodes."""
+
+    kubeconfig: Path
+    start_operator: Callable[[], Path]
+    """Starts the operator; returns its log."""
+
+    def kubectl(self, *args: str, stdin: str | None = None, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run kubectl; with `check` a failure ends the demonstration with its words."""
+        command = [str(ensure_tools()["kubectl"]), f"--kubeconfig={self.kubeconfig}", *args]
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, check=False)
+        if check and done.returncode:
+            raise ControlPlaneError(f"kubectl {' '.join(args)} failed: {done.stderr.strip()}")
+        return done
+
+    def exists(self, *args: str) -> bool:
+        """Whether `kubectl get ARGS` finds something."""
+        return self.kubectl("get", *args, check=False).returncode == 0
+
+
+def _operator(kubeconfig: Path) -> list[str]:
+    program = [sys.executable, "-m", "vlm_operator.cli.operator", "run"]
+    return [*program, f"--kubeconfig={kubeconfig}", "--health-host=127.0.0.1", "--health-port=0"]
+
+
+@contextlib.contextmanager
+def passing_stage() -> Iterator[Stage]:
+    """A control plane that ends with the demonstration."""
+    with ControlPlane() as cluster:
+        cluster.add_gpu_nodes(l4("gpu-node-1", gpus=4), l4("gpu-node-2", gpus=4))
+        yield Stage(
+            kubeconfig=cluster.kubeconfig,
+            start_operator=lambda: cluster.start_program(OPERATOR, _operator(cluster.kubeconfig)),
+        )
+
+
+@contextlib.contextmanager
+def kept_stage() -> Iterator[Stage]:
+    """The control plane in the background, which stays until `make cluster-down`."""
+    kubeconfig = background.up()
+    yield Stage(kubeconfig=kubeconfig, start_operator=lambda: accompany.start(OPERATOR, _operator(kubeconfig)))
