@@ -1,0 +1,51 @@
+"""What all types of the resource share: how they are spelled, and rules that hold both here and on the API server.
+
+A `Rule` states one constraint twice, as CEL for the generated CRD and as a Python check, so that the two stand side by
+side and a property test can hold them to each other.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """One constraint over the fields of a type."""
+
+    cel: str
+    """The constraint as a CEL expression over `self`; it must guard optional fields with `has()`."""
+    message: str
+    """What is wrong and what to do, for a person. Shown by the API server as it stands."""
+    holds: Callable[[Any], bool]
+    """The same constraint over the Python value."""
+    field_path: str | None = None
+    """The field to blame, relative to the type, as the API server wants it (`.size`)."""
+
+
+class ApiModel(BaseModel):
+    """Base of every type in `spec` and `status`: camelCase on the wire, immutable, unknown fields refused."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        validate_by_alias=True,
+        validate_by_name=True,
+        serialize_by_alias=True,
+        extra="forbid",
+        frozen=True,
+        strict=True,
+    )
+
+    rules: ClassVar[tuple[Rule, ...]] = ()
+
+    @model_validator(mode="after")
+    def _obey_rules(self) -> Self:
+        for rule in self.rules:
+            if not rule.holds(self):
+                field = (rule.field_path or "").removeprefix(".")
+                raise PydanticCustomError("rule", "{message}", {"message": rule.message, "field": field})
+        return self

@@ -1,0 +1,125 @@
+"""What pydantic found wrong, as a finding that a person can act on: field, value, rule and the way out."""
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, get_args
+
+from pydantic_core import ErrorDetails
+
+from vlm_operator.api.base import ApiModel
+from vlm_operator.api.findings import INVALID_FIELD, Finding
+from vlm_operator.api.patterns import BY_REGEX
+
+_LONGEST_VALUE = 80
+_KEY_MARK = "[key]"
+"""How pydantic ends the location of an error in the key of a map."""
+_PLAIN_NAME = re.compile(r"^[A-Za-z0-9_]+$")
+
+
+def invalid_field(details: ErrorDetails, *, root: type[ApiModel], name: str) -> Finding:
+    """Return the finding for one error of pydantic in a value of type `root` that its owner calls `name` (`spec`)."""
+    context = details.get("ctx") or {}
+    location = [part for part in details["loc"] if part != _KEY_MARK]
+    told = _TOLD.get(details["type"])
+    return Finding(
+        reason=INVALID_FIELD,
+        severity="Error",
+        field=_path(name, location) + _relative(str(context.get("field", ""))),
+        message=_shown(details) + (told(context) if told else details["msg"]),
+        advice=_advice(details, context, _model_at(root, location[:-1])),
+    )
+
+
+_STRUCTURES: dict[type, str] = {dict: "a map", list: "a list"}
+_VALUE_IS_NO_NEWS = {"missing", "extra_forbidden", "string_too_long", "too_long", "too_short"}
+
+_TOLD: dict[str, Callable[[dict[str, Any]], str]] = {
+    "missing": lambda _: "is required",
+    "extra_forbidden": lambda _: "is an unknown field",
+    "string_pattern_mismatch": lambda ctx: BY_REGEX[ctx["pattern"]].meaning,
+    "string_too_long": lambda ctx: f"must not be longer than {ctx['max_length']} characters",
+    "string_too_short": lambda ctx: f"must have at least {ctx['min_length']} character(s)",
+    "too_long": lambda ctx: f"must have at most {ctx['max_length']} items, not {ctx['actual_length'] or 'more'}",
+    "too_short": lambda ctx: f"must have at least {ctx['min_length']} item(s)",
+    "literal_error": lambda ctx: f"must be {'one of ' if ',' in _choices(ctx) else ''}{_choices(ctx)}",
+    "greater_than_equal": lambda ctx: f"must be at least {ctx['ge']}",
+    "less_than_equal": lambda ctx: f"must be at most {ctx['le']}",
+    "string_type": lambda _: "must be text",
+    "int_type": lambda _: "must be a whole number",
+    "int_from_float": lambda _: "must be a whole number",
+    "bool_type": lambda _: "must be true or false",
+    "list_type": lambda _: "must be a list",
+    "dict_type": lambda _: "must be a map",
+    "model_type": lambda _: "must be a map of fields",
+    "rule": lambda ctx: str(ctx["message"]),
+}
+
+
+def _choices(context: dict[str, Any]) -> str:
+    return ", ".join(re.findall(r"'([^']*)'", context["expected"]))
+
+
+def _shown(details: ErrorDetails) -> str:
+    """Show a plain value as YAML would have it, and of a structure in the wrong place what it is."""
+    value = details["input"]
+    if details["type"] in _VALUE_IS_NO_NEWS:
+        return ""
+    if isinstance(value, str | int | float | bool):
+        text = json.dumps(value, ensure_ascii=False)
+        return f"is {text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + '...'} but "
+    if details["type"].endswith("_type"):
+        return f"is {_STRUCTURES.get(type(value), 'empty')} but "
+    return ""
+
+
+def _advice(details: ErrorDetails, context: dict[str, Any], model: type[ApiModel] | None) -> str:
+    value = details["input"]
+    match details["type"]:
+        case "missing":
+            return "set it"
+        case "extra_forbidden":
+            names = [field.alias or "" for field in model.model_fields.values()] if model else []
+            return _similar(str(details["loc"][-1]), names) or "remove it"
+        case "literal_error":
+            return _similar(str(value), _choices(context).split(", "))
+        case "string_type" if isinstance(value, int | float):
+            return f'put it in quotes: "{json.dumps(value)}"'
+        case "int_type" | "bool_type" if isinstance(value, str):
+            return "write it without quotes"
+        case _:
+            return ""
+
+
+def _similar(word: str, known: Iterable[str]) -> str:
+    by_lower = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), by_lower, n=1)
+    return f"did you mean {by_lower[close[0]]}?" if close else ""
+
+
+def _path(name: str, location: Sequence[int | str]) -> str:
+    """Return the path as the API server writes it: `spec.engine.env[0].name`."""
+    parts = [f".{part}" if isinstance(part, str) and _PLAIN_NAME.match(part) else f"[{part}]" for part in location]
+    return name + "".join(parts)
+
+
+def _relative(field: str) -> str:
+    return field if not field or field.startswith(("[", ".")) else f".{field}"
+
+
+def _model_at(root: type[ApiModel], location: Sequence[int | str]) -> type[ApiModel] | None:
+    """Return the type of the value at `location`, None where that is no model."""
+    found: type[ApiModel] | None = root
+    for part in location:
+        if found is None or isinstance(part, int):
+            continue
+        fields = {field.alias: field for field in found.model_fields.values()}
+        found = _model_in(fields[part].annotation) if part in fields else None
+    return found
+
+
+def _model_in(annotation: Any) -> type[ApiModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, ApiModel):
+        return annotation
+    return next((model for part in get_args(annotation) if (model := _model_in(part))), None)

@@ -1,0 +1,59 @@
+"""Names and labels of everything that belongs to a deployment."""
+
+OPERATOR = "vlm-operator"
+
+DEPLOYMENT_LABEL = "vlm.dev/deployment"
+ROLE_LABEL = "vlm.dev/role"
+REVISION_LABEL = "vlm.dev/revision"
+SLOT_LABEL = "vlm.dev/slot"
+
+RESTARTED_AT = "vlm.dev/restarted-at"
+"""Annotation on the VLMDeployment: a new value restarts the replicas."""
+SERVING = "serving"
+
+
+def child_labels(deployment: str, *, component: str) -> dict[str, str]:
+    """Labels of every child. `app.kubernetes.io/instance` is left out: Argo CD tracks its own objects by it."""
+    return {
+        "app.kubernetes.io/name": "vlm",
+        "app.kubernetes.io/component": component,
+        "app.kubernetes.io/managed-by": OPERATOR,
+        "app.kubernetes.io/part-of": deployment,
+        DEPLOYMENT_LABEL: deployment,
+    }
+
+
+def pod_labels(deployment: str, *, role: str, revision: str, slot: int) -> dict[str, str]:
+    """Labels of a replica's pod, from birth."""
+    return child_labels(deployment, component="engine") | {
+        ROLE_LABEL: role,
+        REVISION_LABEL: revision,
+        SLOT_LABEL: str(slot),
+    }
+
+
+def serving_selector(deployment: str) -> dict[str, str]:
+    """Labels that select the pods to which clients are sent."""
+    return {DEPLOYMENT_LABEL: deployment, ROLE_LABEL: SERVING}
+
+
+def scripts_name(deployment: str) -> str:
+    """Name of the ConfigMap with the scripts that the pods mount."""
+    return f"{deployment}-engine-scripts"
+
+
+def revision_name(deployment: str, revision: str) -> str:
+    """Name of the ControllerRevision of a revision."""
+    return f"{deployment}-{revision}"
+
+
+def owner_reference(deployment: str, uid: str) -> dict[str, object]:
+    """Makes the VLMDeployment the controller of a child, so that the child goes with it."""
+    return {
+        "apiVersion": "vlm.dev/v1alpha1",
+        "kind": "VLMDeployment",
+        "name": deployment,
+        "uid": uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

@@ -1,0 +1,37 @@
+"""Reading a VLMDeployment object as the API server holds it."""
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from vlm_operator.api.findings import Finding
+from vlm_operator.api.messages import invalid_field
+from vlm_operator.api.spec import VLMDeploymentSpec
+from vlm_operator.api.support import unsupported
+
+
+def read_spec(raw: Any) -> tuple[VLMDeploymentSpec | None, tuple[Finding, ...]]:
+    """Return the typed `spec`, or None with an Error for each field that is wrong.
+
+    A spec whose fields are right but partly not supported yet is returned together with its findings.
+    """
+    read = _as_the_server_reads(raw)
+    try:
+        spec = VLMDeploymentSpec.model_validate(read, by_alias=True, by_name=False)
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        return None, tuple(invalid_field(details, root=VLMDeploymentSpec, name="spec") for details in found)
+    return spec, unsupported(read)
+
+
+def _as_the_server_reads(value: Any) -> Any:
+    """Leave out nulls in maps and take 2.0 for 2, as the API server does before it validates."""
+    match value:
+        case dict():
+            return {key: _as_the_server_reads(part) for key, part in value.items() if part is not None}
+        case list():
+            return [_as_the_server_reads(part) for part in value]
+        case float() if value.is_integer():
+            return int(value)
+        case _:
+            return value

@@ -1,0 +1,75 @@
+"""Which fields this version acts on. A field outside the list is refused when set, never ignored.
+
+Extend `ACTED_ON` when a feature arrives; `EXCEPT` holds the parts of a listed field that are still to come.
+"""
+
+from typing import Any
+
+from vlm_operator.api.findings import UNSUPPORTED_FIELD, Finding
+
+ACTED_ON: tuple[str, ...] = (
+    "model",
+    "weights.persistentVolumeClaim",
+    "engine",
+    "parallelism",
+    "gpu",
+    "multimodal",
+    "replicas",
+    "drain",
+    "service",
+    "podTemplate",
+)
+
+EXCEPT: tuple[str, ...] = (
+    "model.architecture",
+    "weights.persistentVolumeClaim.prefetch",
+    "gpu.memory",
+    "podTemplate.compileCache",
+)
+
+EXCEPT_VALUES: tuple[tuple[str, Any], ...] = (("parallelism.tensor", "Auto"),)
+
+
+def acted_on(path: str) -> bool:
+    """Tell whether this version acts on the field at `path` (`engine.type`), by JSON names and without list indices."""
+    return _within(path, ACTED_ON) and not _within(path, EXCEPT)
+
+
+def leads_to_acted_on(path: str) -> bool:
+    """Tell whether this version acts on something below `path` (`weights`), though not on all of it."""
+    return any(entry.startswith(f"{path}.") for entry in ACTED_ON)
+
+
+def _within(path: str, entries: tuple[str, ...]) -> bool:
+    return any(path == entry or path.startswith(f"{entry}.") for entry in entries)
+
+
+def unsupported(spec: dict[str, Any]) -> tuple[Finding, ...]:
+    """Return a finding for each part of `spec` (as written, by JSON names) that nothing acts on yet."""
+    fields = [*_outside("", spec), *(path for path in EXCEPT if _at(spec, path) is not None)]
+    findings = [_finding(path, "this field is not supported yet", "remove it") for path in fields]
+    for path, value in EXCEPT_VALUES:
+        if _at(spec, path) == value:
+            findings.append(_finding(path, f"the value {value} is not supported yet", "set a number"))
+    return tuple(findings)
+
+
+def _outside(prefix: str, value: Any) -> list[str]:
+    """Paths below `prefix` that no entry of ACTED_ON covers, each as short as possible."""
+    if prefix in ACTED_ON:
+        return []
+    if (prefix and not leads_to_acted_on(prefix)) or not isinstance(value, dict):
+        return [prefix] if prefix and value is not None else []
+    return [path for key, part in value.items() for path in _outside(f"{prefix}.{key}".lstrip("."), part)]
+
+
+def _at(value: Any, path: str) -> Any:
+    for key in path.split("."):
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
+
+
+def _finding(path: str, message: str, advice: str) -> Finding:
+    return Finding(reason=UNSUPPORTED_FIELD, severity="Error", field=f"spec.{path}", message=message, advice=advice)

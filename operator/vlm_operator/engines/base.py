@@ -1,0 +1,89 @@
+"""The interface of an engine and the values that pass through it."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from vlm_operator.api.base import ApiModel
+from vlm_operator.api.findings import Finding
+from vlm_operator.api.model import Engine as EngineSpec
+from vlm_operator.api.model import Gpu, Model, Multimodal, Parallelism
+from vlm_operator.api.pod_template import PodTemplate
+from vlm_operator.api.spec import Drain, VLMDeploymentSpec
+from vlm_operator.api.weights import Weights
+
+HTTP_PORT = 8000
+"""Port of the engine inside the pod."""
+
+
+class PodInputs(ApiModel):
+    """The parts of a spec that shape a pod. A change in one of them makes a new revision; nothing else does."""
+
+    model: Model
+    weights: Weights
+    engine: EngineSpec
+    parallelism: Parallelism
+    gpu: Gpu
+    multimodal: Multimodal
+    drain: Drain
+    pod_template: PodTemplate | None = None
+    restarted_at: str | None = None
+    """Value of the annotation `vlm.dev/restarted-at`: a restart on demand."""
+
+    @classmethod
+    def of(cls, spec: VLMDeploymentSpec, *, restarted_at: str | None = None) -> "PodInputs":
+        """The inputs of a spec."""
+        shared = {name: getattr(spec, name) for name in cls.model_fields if name != "restarted_at"}
+        return cls(**shared, restarted_at=restarted_at)
+
+
+class Resolved(ApiModel):
+    """A revision as it is stored: the inputs and everything that the operator chose for them.
+
+    Every pod of the revision is rendered from this value, so that an operator with other defaults neither restarts pods
+    nor mixes versions within a revision.
+    """
+
+    inputs: PodInputs
+    engine_version: str
+    image: str
+    tensor_parallel: int
+    args: list[str]
+    """Arguments of the engine's server, without the program's name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodIdentity:
+    """Which pod of which deployment is rendered."""
+
+    deployment: str
+    namespace: str
+    uid: str
+    """Uid of the VLMDeployment, its owner."""
+    revision: str
+    slot: int
+    role: str
+
+    @property
+    def name(self) -> str:
+        """Name of the pod: `<deployment>-<revision>-<slot>`."""
+        return f"{self.deployment}-{self.revision}-{self.slot}"
+
+
+class Engine(Protocol):
+    """What the operator needs to know about an engine."""
+
+    def check(self, inputs: PodInputs) -> tuple[Finding, ...]:
+        """What is wrong with the inputs for this engine, before anything is created."""
+        ...
+
+    def resolve(self, inputs: PodInputs) -> Resolved:
+        """Choose what the inputs leave open (version, image) and spell the arguments."""
+        ...
+
+    def render_pod(self, resolved: Resolved, identity: PodIdentity) -> dict[str, Any]:
+        """The manifest of a pod."""
+        ...
+
+    def scripts(self) -> dict[str, str]:
+        """Files that the pods mount from the deployment's ConfigMap, by name."""
+        ...

@@ -1,0 +1,38 @@
+"""How vLLM's parser divides a list of words into flags and their values. Nothing is judged here."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_FLAG = re.compile(r"(-[^\s=]+)(?:=(.*))?", re.DOTALL)
+_NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """A flag with the words that follow it up to the next flag."""
+
+    index: int
+    """Position of the flag in the list; 0 for words in front of the first flag."""
+    flag: str
+    """The flag as written, without `=` and what follows; empty for words in front of the first flag."""
+    values: tuple[str, ...]
+    """With `--flag=value`, that value comes first."""
+    attached: bool = False
+    """Whether the first value was written with `=`; words after it belong to no flag."""
+
+
+def divide(words: Sequence[str]) -> list[Given]:
+    """The flags in `words`, in order."""
+    found: list[Given] = []
+    flag, index, values, attached = "", 0, list[str](), False
+    for position, word in enumerate(words):
+        match = _FLAG.fullmatch(word)
+        if match is None or _NEGATIVE_NUMBER.fullmatch(word):
+            values.append(word)
+            continue
+        found.append(Given(index=index, flag=flag, values=tuple(values), attached=attached))
+        flag, index, attached = match[1], position, match[2] is not None
+        values = [match[2]] if attached else []
+    found.append(Given(index=index, flag=flag, values=tuple(values), attached=attached))
+    return [given for given in found if given.flag or given.values]

@@ -1,0 +1,75 @@
+"""Arguments and environment variables that users leave to the operator, with the reason as a sentence."""
+
+from vlm_operator.engines.vllm.arguments import ARGUMENTS
+
+OPERATOR_SETS = "the operator sets it"
+
+OWNED_FLAGS: dict[str, str] = {
+    **{argument.flag: argument.field for argument in ARGUMENTS},
+    "--model": "spec.weights",
+    "--language-model-only": "spec.multimodal.limitsPerPrompt",
+}
+"""Flag -> the field that decides it; empty when the operator does."""
+
+_NOT_HTTP = "probes, metrics and clients use plain HTTP on the pod's port"
+_ONE_POD = "a replica is one pod with all of its GPUs"
+
+REFUSED_FLAGS: dict[str, tuple[str, str]] = {
+    "--api-key": (
+        "the key would stand in the resource for everyone to read",
+        "set VLLM_API_KEY in spec.engine.env with valueFrom.secretKeyRef",
+    ),
+    "--config": ("arguments in a file are not checked", "write them in spec.engine.args"),
+    "--disable-log-stats": ("without it the engine reports no metrics, and nothing knows how busy it is", "remove it"),
+    "--grpc": (_NOT_HTTP, "remove it"),
+    "--headless": (_NOT_HTTP, "remove it"),
+    "--help": ("the engine would print its help and stop", "remove it"),
+    "--ssl-ca-certs": (_NOT_HTTP, "encrypt in front of the Service or with a service mesh"),
+    "--ssl-cert-reqs": (_NOT_HTTP, "encrypt in front of the Service or with a service mesh"),
+    "--ssl-certfile": (_NOT_HTTP, "encrypt in front of the Service or with a service mesh"),
+    "--ssl-keyfile": (_NOT_HTTP, "encrypt in front of the Service or with a service mesh"),
+    "--uds": (_NOT_HTTP, "remove it"),
+    "--data-parallel-external-lb": (_ONE_POD, "use spec.parallelism and spec.replicas"),
+    "--data-parallel-hybrid-lb": (_ONE_POD, "use spec.parallelism and spec.replicas"),
+    "--data-parallel-multi-port-external-lb": (_ONE_POD, "use spec.parallelism and spec.replicas"),
+    "--data-parallel-rank": (_ONE_POD, "use spec.parallelism and spec.replicas"),
+    "--data-parallel-size-local": (_ONE_POD, "use spec.parallelism and spec.replicas"),
+    "--data-parallel-start-rank": (_ONE_POD, "use spec.parallelism and spec.replicas"),
+    "--nnodes": (_ONE_POD, "use spec.parallelism and spec.replicas"),
+    "--node-rank": (_ONE_POD, "use spec.parallelism and spec.replicas"),
+}
+"""Flag -> why it cannot work here, and the way out."""
+
+_ISOLATION = "the device plugin decides which GPUs the container sees"
+_ADDRESS = "it would move the engine away from the address that probes and the Service use"
+
+RESERVED_VARIABLES: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "HOME",
+            "USER",
+            "XDG_CACHE_HOME",
+            "XDG_CONFIG_HOME",
+            "HF_HOME",
+            "VLLM_CACHE_ROOT",
+            "VLLM_CONFIG_ROOT",
+            "TRITON_CACHE_DIR",
+            "TORCHINDUCTOR_CACHE_DIR",
+            "NUMBA_CACHE_DIR",
+            "OUTLINES_CACHE_DIR",
+            "HF_HUB_OFFLINE",
+            "TRANSFORMERS_OFFLINE",
+            "VLLM_NO_USAGE_STATS",
+            "DO_NOT_TRACK",
+            "VLLM_MEDIA_URL_ALLOW_REDIRECTS",
+        ),
+        OPERATOR_SETS,
+    ),
+    "VLLM_ENGINE_READY_TIMEOUT_S": "spec.engine.startupTimeout sets it",
+    **dict.fromkeys(
+        ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"), _ISOLATION
+    ),
+    **dict.fromkeys(("VLLM_PORT", "VLLM_HOST_IP"), _ADDRESS),
+    "VLLM_SERVER_DEV_MODE": "it opens endpoints that stop or change the engine, without an API key",
+}
+"""Environment variable -> why it cannot be set in `spec.engine.env`."""

@@ -1,0 +1,40 @@
+"""The objects of a deployment besides its pods and revisions, as manifests."""
+
+from typing import Any
+
+from vlm_operator.api.names import child_labels, owner_reference, scripts_name, serving_selector
+from vlm_operator.api.spec import Service
+from vlm_operator.engines.base import HTTP_PORT
+
+
+def service_manifest(*, deployment: str, namespace: str, uid: str, service: Service) -> dict[str, Any]:
+    """The Service through which clients reach the serving replicas."""
+    metadata = _metadata(deployment, namespace, uid, name=deployment, component="service")
+    if service.annotations:
+        metadata["annotations"] = dict(service.annotations)
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata,
+        "spec": {
+            "type": service.type,
+            "selector": serving_selector(deployment),
+            "ports": [{"name": "http", "protocol": "TCP", "port": service.port, "targetPort": HTTP_PORT}],
+        },
+    }
+
+
+def scripts_manifest(*, deployment: str, namespace: str, uid: str, scripts: dict[str, str]) -> dict[str, Any]:
+    """The ConfigMap with the scripts that the pods mount."""
+    name = scripts_name(deployment)
+    metadata = _metadata(deployment, namespace, uid, name=name, component="engine-scripts")
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(scripts)}
+
+
+def _metadata(deployment: str, namespace: str, uid: str, *, name: str, component: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "namespace": namespace,
+        "labels": child_labels(deployment, component=component),
+        "ownerReferences": [owner_reference(deployment, uid)],
+    }

@@ -1,0 +1,149 @@
+"""What is known about a deployment and its replicas at one moment. Frozen values; times are seconds since the epoch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from vlm_operator.api.findings import Finding
+from vlm_operator.api.spec import VLMDeploymentSpec
+from vlm_operator.engines.base import PodInputs, Resolved
+from vlm_operator.replicas.ownership import Ownership
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trouble:
+    """Why a replica does not serve, in the words of whoever refused it."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Replica:
+    """One pod."""
+
+    name: str
+    uid: str
+    resource_version: str
+    slot: int
+    revision: str
+    role: str
+    ownership: Ownership
+    created_at: float
+    scheduled: bool
+    started: bool
+    """The engine has been verified since its container last started."""
+    ready: bool
+    ready_since: float | None
+    terminating: bool
+    ended: bool
+    """Its containers will not run again: the pod failed, was evicted, or finished."""
+    labels: Mapping[str, str]
+    image: str
+    trouble: Trouble | None
+
+    @property
+    def live(self) -> bool:
+        """Ours, and neither leaving nor ended."""
+        return self.ownership is Ownership.OURS and not self.terminating and not self.ended
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredRevision:
+    """A ControllerRevision of this deployment."""
+
+    name: str
+    revision: str
+    number: int
+    """Place in the history: the greater, the later it was wanted."""
+    resolved: Resolved
+    live: Mapping[str, Any]
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of one replica."""
+        parallelism = self.resolved.inputs.parallelism
+        return self.resolved.tensor_parallel * parallelism.pipeline * parallelism.data
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """The PersistentVolumeClaim that holds the weights."""
+
+    name: str
+    exists: bool
+    phase: str = ""
+    waits_for_consumer: bool = False
+    """Unbound because its storage class binds when the first pod is scheduled."""
+    refused: str = ""
+    """Why the claim could not be read."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SlotFailure:
+    """Replicas of one slot that failed in a row."""
+
+    slot: int
+    reason: str
+    message: str
+    count: int
+    next_retry: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """A live replica at the last look, remembered so that its disappearance is noticed."""
+
+    uid: str
+    slot: int
+    created_at: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """What is remembered between two looks at a deployment. Losing it costs at most one early retry per slot."""
+
+    revision: str = ""
+    """The wanted revision that the failures belong to: a new one starts without them."""
+    failures: tuple[SlotFailure, ...] = ()
+    seen: tuple[Seen, ...] = ()
+    retired: frozenset[str] = frozenset()
+    """Uids of replicas that the operator itself deleted."""
+    accepted: VLMDeploymentSpec | None = None
+    """The last spec that was accepted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """Everything that a decision about one deployment may rest on."""
+
+    name: str
+    namespace: str
+    uid: str
+    generation: int
+    spec: VLMDeploymentSpec | None
+    """None when it could not be read; the findings say why."""
+    inputs: PodInputs | None
+    findings: tuple[Finding, ...]
+    replicas: tuple[Replica, ...] = ()
+    revisions: tuple[StoredRevision, ...] = ()
+    objects: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    """Live objects by (kind, name): Services, ConfigMaps and ControllerRevisions of ours or under a name that we need."""
+    claim: Claim | None = None
+    memory: Memory = field(default_factory=Memory)
+    status: Mapping[str, Any] = field(default_factory=dict)
+    """The status as last written."""
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the spec may be applied."""
+        return self.spec is not None and not any(finding.severity == "Error" for finding in self.findings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """How many serving replicas there should be, and why."""
+
+    replicas: int
+    reason: str
+    message: str

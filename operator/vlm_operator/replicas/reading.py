@@ -1,0 +1,87 @@
+"""From Kubernetes objects, as plain dicts, to facts. Reads leniently: what is missing or odd becomes the careful value."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from vlm_operator.api.names import REVISION_LABEL, ROLE_LABEL, SLOT_LABEL
+from vlm_operator.engines.base import Resolved
+from vlm_operator.replicas.facts import Replica, StoredRevision
+from vlm_operator.replicas.ownership import Ownership, ownership
+from vlm_operator.replicas.trouble import trouble_of
+
+ENGINE = "engine"
+"""Name of the engine's container."""
+ENDED_PHASES = frozenset({"Failed", "Succeeded"})
+
+
+def epoch(timestamp: str | None) -> float | None:
+    """Seconds since the epoch of a Kubernetes timestamp (RFC 3339)."""
+    return datetime.fromisoformat(timestamp).timestamp() if timestamp else None
+
+
+def read_replica(pod: Mapping[str, Any], *, deployment: str, uid: str) -> Replica | None:
+    """The facts about a pod; None for one that neither is ours nor is named like a replica."""
+    metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
+    whose = ownership(pod, deployment=deployment, uid=uid)
+    labels = metadata.get("labels") or {}
+    revision, slot = _identity(metadata["name"], labels, deployment=deployment)
+    if slot is None:
+        return None
+    conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
+    ready = conditions.get("Ready", {})
+    engine = _named(status.get("containerStatuses"), ENGINE)
+    container = _named(spec.get("containers"), ENGINE)
+    return Replica(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        resource_version=metadata.get("resourceVersion", ""),
+        slot=slot,
+        revision=revision,
+        role=labels.get(ROLE_LABEL, ""),
+        ownership=whose,
+        created_at=epoch(metadata.get("creationTimestamp")) or 0.0,
+        scheduled=bool(spec.get("nodeName")),
+        started=bool(engine.get("started")),
+        ready=ready.get("status") == "True",
+        ready_since=epoch(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None,
+        terminating="deletionTimestamp" in metadata,
+        ended=status.get("phase") in ENDED_PHASES,
+        labels=labels,
+        image=str(container.get("image", "")),
+        trouble=trouble_of(pod),
+    )
+
+
+def _identity(name: str, labels: Mapping[str, str], *, deployment: str) -> tuple[str, int | None]:
+    """Revision and slot: by name, which nobody can edit; the labels only confirm it."""
+    revision, _, slot = name.removeprefix(f"{deployment}-").rpartition("-")
+    if name.startswith(f"{deployment}-") and revision and slot.isdecimal():
+        return revision, int(slot)
+    if labels.get(SLOT_LABEL, "").isdecimal():
+        return labels.get(REVISION_LABEL, ""), int(labels[SLOT_LABEL])
+    return "", None
+
+
+def _named(items: Iterable[Mapping[str, Any]] | None, name: str) -> Mapping[str, Any]:
+    return next((item for item in items or () if item.get("name") == name), {})
+
+
+def read_revision(obj: Mapping[str, Any], *, deployment: str, uid: str) -> StoredRevision | None:
+    """A ControllerRevision of ours; None for any other, and for one that this version cannot read."""
+    if ownership(obj, deployment=deployment, uid=uid) is not Ownership.OURS:
+        return None
+    try:
+        resolved = Resolved.model_validate((obj.get("data") or {}).get("resolved"))
+    except ValidationError:
+        return None
+    name = obj["metadata"]["name"]
+    return StoredRevision(
+        name=name,
+        revision=name.removeprefix(f"{deployment}-"),
+        number=int(obj.get("revision") or 0),
+        resolved=resolved,
+        live=obj,
+    )

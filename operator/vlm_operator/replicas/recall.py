@@ -1,0 +1,22 @@
+"""What an operator that has just started remembers of a deployment: what its predecessor wrote into the status."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from vlm_operator.replicas.facts import Memory, SlotFailure
+from vlm_operator.replicas.reading import epoch
+
+
+def recall(status: Mapping[str, Any]) -> Memory:
+    """The memory that a status holds."""
+    failures = tuple(
+        SlotFailure(
+            slot=failure["slot"],
+            reason=failure["reason"],
+            message=failure.get("message", ""),
+            count=failure["count"],
+            next_retry=epoch(failure.get("nextRetry")) or 0.0,
+        )
+        for failure in status.get("failures") or ()
+    )
+    return Memory(revision=status.get("updatedRevision", ""), failures=failures)

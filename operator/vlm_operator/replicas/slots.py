@@ -1,0 +1,93 @@
+"""Slots: which number a new replica takes, and how long a slot rests after its replicas failed."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import count as count_up
+from itertools import islice
+
+from vlm_operator.replicas.actions import CreatePod, Outcome
+from vlm_operator.replicas.facts import Facts, Memory, Replica, Seen, SlotFailure
+
+ADMISSION_REFUSED = "AdmissionRefused"
+"""The API server refused the pod: a quota, a LimitRange, Pod Security or another admission check."""
+POD_VANISHED = "PodVanished"
+"""A replica was deleted by somebody else."""
+
+FIRST_DELAY, LONGEST_DELAY = 10.0, 300.0
+"""Rest of a slot in seconds: none after one failure, then 10 s, doubling, at most 5 minutes."""
+FIRST_REFUSAL_DELAY, LONGEST_REFUSAL_DELAY = 5.0, 60.0
+"""Rest after a refusal in seconds. It ends without any event that we could see (a raised quota), hence the short ceiling."""
+HEALTHY_AFTER = 600.0
+"""A replica that lived this long, in seconds, clears the failures of its slot."""
+
+
+def free_slots(taken: Iterable[int], *, count: int) -> tuple[int, ...]:
+    """The `count` lowest slots that are not taken."""
+    occupied = set(taken)
+    return tuple(islice((slot for slot in count_up() if slot not in occupied), count))
+
+
+def failed(previous: SlotFailure | None, *, slot: int, reason: str, message: str, now: float) -> SlotFailure:
+    """The record of a slot after one more failure."""
+    count = 1 if previous is None else previous.count + 1
+    if reason == ADMISSION_REFUSED:
+        delay = min(FIRST_REFUSAL_DELAY * 2 ** min(count - 1, 16), LONGEST_REFUSAL_DELAY)
+    else:
+        delay = 0.0 if count == 1 else min(FIRST_DELAY * 2 ** min(count - 2, 16), LONGEST_DELAY)
+    return SlotFailure(slot=slot, reason=reason, message=message, count=count, next_retry=now + delay)
+
+
+def remember(facts: Facts, *, revision: str, now: float) -> Memory:
+    """The memory after a look at the replicas: failures of replicas that are gone, and who is there now.
+
+    A live replica of the last look that has ended or gone without the operator's doing counts as a failure of its slot,
+    whatever the cause; so neither a failing node nor somebody's clean-up job can make the operator create pods in a loop.
+    """
+    memory = facts.memory if facts.memory.revision == revision else Memory(accepted=facts.memory.accepted)
+    now_by_uid = {replica.uid: replica for replica in facts.replicas}
+    failures = {failure.slot: failure for failure in memory.failures}
+    for seen in memory.seen:
+        replica = now_by_uid.get(seen.uid)
+        if seen.uid in memory.retired or (replica is not None and replica.live):
+            continue
+        known = failures.get(seen.slot) if now - seen.created_at < HEALTHY_AFTER else None
+        reason, message = _cause(replica)
+        failures[seen.slot] = failed(known, slot=seen.slot, reason=reason, message=message, now=now)
+    for replica in facts.replicas:
+        if replica.live and replica.ready_since is not None and now - replica.ready_since >= HEALTHY_AFTER:
+            failures.pop(replica.slot, None)
+    return replace(
+        memory,
+        revision=revision,
+        failures=tuple(sorted(failures.values(), key=lambda failure: failure.slot)),
+        seen=tuple(
+            Seen(uid=replica.uid, slot=replica.slot, created_at=replica.created_at)
+            for replica in facts.replicas
+            if replica.live and replica.revision == revision
+        ),
+        retired=frozenset(uid for uid in memory.retired if uid in now_by_uid),
+    )
+
+
+def _cause(replica: Replica | None) -> tuple[str, str]:
+    if replica is not None and replica.ended and replica.trouble is not None:
+        return replica.trouble.reason, replica.trouble.message
+    return POD_VANISHED, "the pod was deleted, not by the operator"
+
+
+def settle(memory: Memory, outcomes: Iterable[Outcome], *, now: float) -> Memory:
+    """The memory after the plan was carried out: refused replicas rest, an admitted one ends the refusal of its slot."""
+    failures = {failure.slot: failure for failure in memory.failures}
+    for outcome in outcomes:
+        if not isinstance(outcome.action, CreatePod):
+            continue
+        slot, known = outcome.action.identity.slot, failures.get(outcome.action.identity.slot)
+        if outcome.refusal is None:
+            if known is not None and known.reason == ADMISSION_REFUSED:
+                del failures[slot]
+        elif outcome.refusal.by_admission:
+            again = known if known is not None and known.reason == ADMISSION_REFUSED else None
+            failures[slot] = failed(
+                again, slot=slot, reason=ADMISSION_REFUSED, message=outcome.refusal.message, now=now
+            )
+    return replace(memory, failures=tuple(sorted(failures.values(), key=lambda failure: failure.slot)))

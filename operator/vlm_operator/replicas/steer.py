@@ -1,0 +1,165 @@
+"""From the replicas that are to the replicas that are wanted.
+
+The promises that shape it: a ready replica is given up only when enough others are ready; while a new revision rolls out
+there is at most one replica more than wanted and at most one loading at a time; what never served stands in nobody's way.
+"""
+
+from dataclasses import dataclass
+
+from vlm_operator.api.names import SERVING, pod_labels
+from vlm_operator.engines.base import PodIdentity
+from vlm_operator.replicas.actions import Action, CreatePod, Delete, Repair, Wait
+from vlm_operator.replicas.drift import first_difference
+from vlm_operator.replicas.facts import Decision, Facts, Replica, SlotFailure
+from vlm_operator.replicas.ownership import Ownership
+from vlm_operator.replicas.slots import ADMISSION_REFUSED, free_slots
+from vlm_operator.replicas.target import Target
+from vlm_operator.replicas.victims import Retirement, choose_victims
+
+SURGE = 1
+"""Replicas above the wanted number while a revision rolls out."""
+NEVER_SERVED_GRACE = 5
+"""Seconds for a replica that holds no requests. Its engine may not even react to the signal while it starts."""
+BACKING_OFF = "BackingOff"
+"""A slot rests because its replicas failed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steering:
+    """Actions on replicas, what they wait for, and what is to be remembered of them."""
+
+    actions: tuple[Action, ...] = ()
+    waits: tuple[Wait, ...] = ()
+    retired: frozenset[str] = frozenset()
+    failures: tuple[SlotFailure, ...] = ()
+
+
+def steer(facts: Facts, target: Target, decision: Decision, *, held: bool, now: float) -> Steering:
+    """Remove what ended, give up what is surplus, create what is missing. `held`: nothing may be created now."""
+    live = [replica for replica in facts.replicas if replica.live]
+    ended = [r for r in facts.replicas if r.ended and not r.terminating and r.ownership is Ownership.OURS]
+    retirements = retire(live, wanted=decision.replicas, revision=target.revision)
+    gone = {retirement.replica.uid for retirement in retirements}
+    staying = [replica for replica in live if replica.uid not in gone]
+    slots = _slots_to_fill(facts, staying, wanted=decision.replicas, revision=target.revision)
+    created, waits = _create(facts, target, slots, now=now) if not held else ([], [])
+    occupied = {r.slot for r in staying if r.revision == target.revision}
+    return Steering(
+        actions=(
+            *(_delete(Retirement(replica=r, reason=_why_ended(r))) for r in ended),
+            *(_delete(retirement) for retirement in retirements),
+            *(repair for r in staying if (repair := _repair(r, facts)) is not None),
+            *created,
+        ),
+        waits=tuple(waits),
+        retired=frozenset(gone | {r.uid for r in ended}),
+        failures=tuple(f for f in facts.memory.failures if f.slot in occupied | set(slots)),
+    )
+
+
+def retire(live: list[Replica], *, wanted: int, revision: str) -> tuple[Retirement, ...]:
+    """The live replicas to give up now."""
+    outdated = [r for r in live if r.revision != revision]
+    useless = [r for r in outdated if not r.ready and not r.started]
+    useful = [r for r in outdated if r not in useless]
+    current = [r for r in live if r.revision == revision]
+    first = tuple(Retirement(replica=r, reason="its revision is outdated and it does not serve") for r in useless)
+    if wanted == 0:
+        return first + tuple(Retirement(replica=r, reason="none are wanted") for r in (*current, *useful))
+    surplus = choose_victims(current, surplus=max(0, len(current) - wanted), revision=revision)
+    ready_current = sum(r.ready for r in current) - sum(v.replica.ready for v in surplus)
+    if ready_current >= wanted:
+        replaced = tuple(Retirement(replica=r, reason="enough replicas of the new revision are ready") for r in useful)
+    else:
+        replaced = _outdated_to_spare(
+            useful, ready_current=ready_current, loading=len(current) - ready_current, wanted=wanted
+        )
+    return first + surplus + replaced
+
+
+def _outdated_to_spare(
+    useful: list[Replica], *, ready_current: int, loading: int, wanted: int
+) -> tuple[Retirement, ...]:
+    """Outdated replicas that may go while the new revision is not complete yet: never one that keeps the promise."""
+    ready = ready_current + sum(r.ready for r in useful)
+    not_ready = [r for r in useful if not r.ready]
+    crowd = ready_current + loading + len(useful) - (wanted + SURGE)
+    spare = max(0, ready - wanted) + min(len(not_ready), max(0, crowd - max(0, ready - wanted)))
+    victims = choose_victims(useful, surplus=min(spare, len(useful)), revision="")
+    return tuple(
+        Retirement(replica=v.replica, reason="its revision is outdated and enough others are ready") for v in victims
+    )
+
+
+def _slots_to_fill(facts: Facts, staying: list[Replica], *, wanted: int, revision: str) -> tuple[int, ...]:
+    """Slots for new replicas: all that are missing, but one at a time where outdated ones still serve."""
+    current = [r for r in staying if r.revision == revision]
+    missing = wanted - len(current)
+    if len(current) < len(staying):
+        below = max(0, wanted - len(staying))
+        surge = 0 if any(not r.ready for r in current) else wanted + SURGE - len(staying)
+        missing = min(missing, max(below, min(surge, SURGE)))
+    taken = {r.slot for r in facts.replicas if r.revision == revision}
+    return free_slots(taken, count=max(0, missing))
+
+
+def _create(facts: Facts, target: Target, slots: tuple[int, ...], *, now: float) -> tuple[list[CreatePod], list[Wait]]:
+    failures = {failure.slot: failure for failure in facts.memory.failures}
+    at_rest = [failures[slot] for slot in slots if slot in failures and failures[slot].next_retry > now]
+    waits = [resting(failure) for failure in at_rest]
+    ready = [slot for slot in slots if slot not in {failure.slot for failure in at_rest}]
+    if any(failures[slot].reason == ADMISSION_REFUSED for slot in slots if slot in failures):
+        # What refused one pod would refuse the others: one at a time asks whether it still does.
+        refused_due = [slot for slot in ready if slot in failures]
+        ready = refused_due[:1]
+    return [_create_pod(facts, target, slot) for slot in ready], waits
+
+
+def _create_pod(facts: Facts, target: Target, slot: int) -> CreatePod:
+    identity = PodIdentity(
+        deployment=facts.name,
+        namespace=facts.namespace,
+        uid=facts.uid,
+        revision=target.revision,
+        slot=slot,
+        role=SERVING,
+    )
+    return CreatePod(identity=identity, resolved=target.resolved, sentence=f"create replica {identity.name}")
+
+
+def resting(failure: SlotFailure) -> Wait:
+    """The wait for a slot that rests."""
+    times = "once" if failure.count == 1 else f"{failure.count} times in a row"
+    message = f"slot {failure.slot} failed {times} ({failure.reason}: {failure.message}) and rests before the next try"
+    reason = ADMISSION_REFUSED if failure.reason == ADMISSION_REFUSED else BACKING_OFF
+    return Wait(reason=reason, message=message, until=failure.next_retry)
+
+
+def _delete(retirement: Retirement) -> Delete:
+    replica = retirement.replica
+    served = replica.ready or replica.started
+    return Delete(
+        kind="Pod",
+        name=replica.name,
+        uid=replica.uid,
+        resource_version=replica.resource_version,
+        sentence=f"remove replica {replica.name}: {retirement.reason}",
+        grace_seconds=None if served else NEVER_SERVED_GRACE,
+    )
+
+
+def _repair(replica: Replica, facts: Facts) -> Repair | None:
+    """Put back the labels and the image of a replica. Nothing else of a pod can both be edited and be put back."""
+    stored = next((known for known in facts.revisions if known.revision == replica.revision), None)
+    labels = pod_labels(facts.name, role=SERVING, revision=replica.revision, slot=replica.slot)
+    metadata = {"name": replica.name, "namespace": facts.namespace, "uid": replica.uid}
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata | {"labels": labels}}
+    if stored is not None and stored.resolved.image != replica.image:
+        spec = {"containers": [{"name": "engine", "image": stored.resolved.image}]}
+        return Repair(manifest=manifest | {"spec": spec}, sentence=f"repair the image of replica {replica.name}")
+    different = first_difference(labels, replica.labels)
+    return None if different is None else Repair(manifest=manifest, sentence=f"repair labels of replica {replica.name}")
+
+
+def _why_ended(replica: Replica) -> str:
+    return f"it has ended ({replica.trouble.message})" if replica.trouble else "it has ended"

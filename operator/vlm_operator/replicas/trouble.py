@@ -1,0 +1,64 @@
+"""Why a pod does not serve, in the words of scheduler, kubelet and engine.
+
+The first that applies wins; container states come before exit codes, since a server that was killed may still exit with 0.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from vlm_operator.replicas.facts import Trouble
+
+MESSAGE_LENGTH = 300
+
+
+def trouble_of(pod: Mapping[str, Any]) -> Trouble | None:
+    """What keeps the pod from serving, or None when nothing is known to."""
+    status = pod.get("status") or {}
+    if status.get("phase") in {"Failed", "Succeeded"}:
+        return _ended(status)
+    unscheduled = _condition(status, "PodScheduled")
+    if unscheduled.get("status") == "False":
+        return _trouble(unscheduled.get("reason") or "Unschedulable", unscheduled.get("message"))
+    for container in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
+        found = _of_container(container)
+        if found is not None:
+            return found
+    return None
+
+
+def _of_container(container: Mapping[str, Any]) -> Trouble | None:
+    state, last = container.get("state") or {}, (container.get("lastState") or {}).get("terminated") or {}
+    waiting, terminated = state.get("waiting") or {}, state.get("terminated") or {}
+    if terminated and (terminated.get("exitCode") or terminated.get("reason") == "OOMKilled"):
+        return _of_exit(terminated)
+    if waiting.get("reason") in {None, "ContainerCreating", "PodInitializing"}:
+        return _of_exit(last) if last and not container.get("ready") else None
+    if waiting["reason"] == "CrashLoopBackOff" and last:
+        return _of_exit(last)
+    return _trouble(waiting["reason"], waiting.get("message"))
+
+
+def _of_exit(terminated: Mapping[str, Any]) -> Trouble:
+    reason, code = terminated.get("reason") or "Error", terminated.get("exitCode")
+    lines = [line.strip() for line in str(terminated.get("message") or "").splitlines() if line.strip()]
+    evidence = f": {lines[-1]}" if lines else ""
+    return _trouble(reason if reason != "Error" else "EngineExited", f"the engine exited with code {code}{evidence}")
+
+
+def _ended(status: Mapping[str, Any]) -> Trouble:
+    if status.get("reason"):
+        return _trouble(status["reason"], status.get("message"))
+    for container in status.get("containerStatuses") or ():
+        terminated = (container.get("state") or {}).get("terminated")
+        if terminated:
+            return _of_exit(terminated)
+    return _trouble("PodEnded", f"the pod ended with phase {status.get('phase')}")
+
+
+def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    return next((c for c in status.get("conditions") or () if c.get("type") == kind), {})
+
+
+def _trouble(reason: str, message: str | None) -> Trouble:
+    text = " ".join(str(message or reason).split())
+    return Trouble(reason=reason, message=text if len(text) <= MESSAGE_LENGTH else text[: MESSAGE_LENGTH - 1] + "…")

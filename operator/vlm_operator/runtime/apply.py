@@ -1,0 +1,109 @@
+"""Carries out a plan: surroundings first, then deletions, then new replicas. Reports what became of each action.
+
+An answer that says the world is not as it was seen (404, 409, 422 on a repair) is no error: the object is read again and
+the next look decides. Nothing is raised: an error of the connection or the server is an outcome, too.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Sequence
+
+from vlm_operator.engines.registry import engine
+from vlm_operator.replicas.actions import Action, Create, CreatePod, Delete, Outcome, Refusal, Repair
+from vlm_operator.runtime.cache import Cache, Key
+from vlm_operator.runtime.gather import Gatherer
+from vlm_operator.runtime.kinds import BY_NAME, POD
+from vlm_operator.runtime.kube import Kube, KubeError
+
+log = logging.getLogger(__name__)
+
+CALLS_AT_ONCE = 32
+"""Writes in flight for all deployments together."""
+
+
+class Applier:
+    """Writes what plans ask for."""
+
+    def __init__(self, kube: Kube, cache: Cache, gatherer: Gatherer) -> None:
+        self._kube = kube
+        self._cache = cache
+        self._gatherer = gatherer
+        self._slots = asyncio.Semaphore(CALLS_AT_ONCE)
+
+    async def apply(self, key: Key, actions: Sequence[Action]) -> tuple[Outcome, ...]:
+        """Try every action; new replicas only when what must stand around them does."""
+        around = [action for action in actions if isinstance(action, Create | Repair)]
+        deletions = [action for action in actions if isinstance(action, Delete)]
+        replicas = [action for action in actions if isinstance(action, CreatePod)]
+        outcomes = await self._together(key, around)
+        outcomes += await self._together(key, deletions)
+        if all(outcome.refusal is None for outcome in outcomes if isinstance(outcome.action, Create)):
+            outcomes += await self._together(key, replicas)
+        return tuple(outcomes)
+
+    async def _together(self, key: Key, actions: Sequence[Action]) -> list[Outcome]:
+        return list(await asyncio.gather(*(self._try(key, action) for action in actions)))
+
+    async def _try(self, key: Key, action: Action) -> Outcome:
+        try:
+            async with self._slots:
+                await self._do(key, action)
+        except KubeError as error:
+            log.warning("%s/%s: %s: not done: %s", *key, action.sentence, error)
+            refusal = Refusal(code=error.code, message=error.message)
+            if not refusal.passing and error.code != 403:
+                with contextlib.suppress(KubeError):
+                    await self._gatherer.look_at(key, _place(action))
+            return Outcome(action=action, refusal=refusal)
+        log.info("%s/%s: %s", *key, action.sentence)
+        return Outcome(action=action)
+
+    def _do(self, key: Key, action: Action) -> Awaitable[None]:
+        match action:
+            case Create():
+                return self._create(action)
+            case Repair():
+                return self._repair(action)
+            case CreatePod():
+                return self._create_pod(action)
+            case Delete():
+                return self._delete(key, action)
+
+    async def _create(self, action: Create) -> None:
+        kind = BY_NAME[action.manifest["kind"]]
+        self._cache.put(kind, await self._kube.create(kind, action.manifest))
+
+    async def _create_pod(self, action: CreatePod) -> None:
+        manifest = engine(action.resolved.inputs.engine.type).render_pod(action.resolved, action.identity)
+        self._cache.put(POD, await self._kube.create(POD, manifest))
+
+    async def _repair(self, action: Repair) -> None:
+        kind = BY_NAME[action.manifest["kind"]]
+        self._cache.put(kind, await self._kube.apply(kind, action.manifest))
+
+    async def _delete(self, key: Key, action: Delete) -> None:
+        kind = BY_NAME[action.kind]
+        left = await self._kube.delete(
+            kind,
+            namespace=key[0],
+            name=action.name,
+            uid=action.uid,
+            resource_version=action.resource_version,
+            grace_seconds=action.grace_seconds,
+        )
+        if left is not None and left.get("kind") == action.kind and left["metadata"].get("deletionTimestamp"):
+            self._cache.put(kind, left)
+        else:
+            gone = {"metadata": {"namespace": key[0], "name": action.name, "uid": action.uid}}
+            self._cache.remove(kind, gone, gone=True)
+
+
+def _place(action: Action) -> tuple[str, str]:
+    match action:
+        case CreatePod():
+            return POD.kind, action.identity.name
+        case Delete():
+            return action.kind, action.name
+        case _:
+            return action.manifest["kind"], action.manifest["metadata"]["name"]

@@ -1,0 +1,122 @@
+"""What the API server last said about every watched object, grouped by deployment.
+
+Fed by lists, watch events and the answers to the operator's own writes, in any order: the newest version wins, and what
+was deleted does not come back.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from vlm_operator.api import GROUP, KIND
+from vlm_operator.api.names import DEPLOYMENT_LABEL
+from vlm_operator.runtime.kinds import VLM_DEPLOYMENT, Kind
+
+Key = tuple[str, str]
+"""Namespace and name of a VLMDeployment."""
+Object = Mapping[str, Any]
+
+TOMBSTONES = 10_000
+"""Deleted objects that are remembered, so that a late answer about one does not bring it back."""
+
+
+def key_of(kind: Kind, obj: Object) -> Key | None:
+    """The deployment that an object belongs to: by controller reference, else by label."""
+    metadata = obj["metadata"]
+    namespace = metadata.get("namespace", "")
+    if kind is VLM_DEPLOYMENT:
+        return namespace, metadata["name"]
+    for reference in metadata.get("ownerReferences") or ():
+        if reference.get("controller") and reference.get("kind") == KIND and reference["apiVersion"].startswith(GROUP):
+            return namespace, reference["name"]
+    label = (metadata.get("labels") or {}).get(DEPLOYMENT_LABEL)
+    return (namespace, label) if label else None
+
+
+def version_of(obj: Object) -> int:
+    """The resourceVersion as a number; Kubernetes orders the versions of an object by it."""
+    return int(obj["metadata"].get("resourceVersion") or 0)
+
+
+class Cache:
+    """Objects by deployment, kind and name."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[Key, dict[tuple[str, str], Object]] = {}
+        self._place: dict[tuple[str, str, str], Key] = {}
+        self._tombstones: OrderedDict[str, None] = OrderedDict()
+
+    def deployment(self, key: Key) -> Object | None:
+        """The VLMDeployment itself."""
+        return self._by_key.get(key, {}).get((KIND, key[1]))
+
+    def children(self, key: Key) -> Mapping[tuple[str, str], Object]:
+        """Every other object of the deployment, by kind and name."""
+        return {place: obj for place, obj in self._by_key.get(key, {}).items() if place[0] != KIND}
+
+    def deployments(self) -> Iterator[Key]:
+        """The keys of all VLMDeployments."""
+        return (key for key, objects in self._by_key.items() if (KIND, key[1]) in objects)
+
+    def put(self, kind: Kind, obj: Object, *, key: Key | None = None) -> set[Key]:
+        """Take in a version of an object; returns the deployments for which that is news.
+
+        `key` files it under a deployment that it does not name itself, as a stranger that holds a name we need.
+        """
+        metadata = obj["metadata"]
+        place = (kind.kind, metadata.get("namespace", ""), metadata["name"])
+        home = key or key_of(kind, obj)
+        old_home = self._place.get(place)
+        old = self._by_key.get(old_home, {}).get((kind.kind, metadata["name"])) if old_home else None
+        if metadata.get("uid") in self._tombstones or (old is not None and version_of(old) >= version_of(obj)):
+            return set()
+        if old_home is not None and old_home != home:
+            self._drop(place)
+        if home is not None:
+            self._place[place] = home
+            self._by_key.setdefault(home, {})[kind.kind, metadata["name"]] = obj
+        return {key for key in (home, old_home) if key is not None}
+
+    def remove(self, kind: Kind, obj: Object, *, gone: bool) -> set[Key]:
+        """Forget an object; returns the deployments for which that is news.
+
+        `gone`: it was deleted for certain, and has not merely left a watch's selector.
+        """
+        metadata = obj["metadata"]
+        place = (kind.kind, metadata.get("namespace", ""), metadata["name"])
+        if gone:
+            self._bury(metadata.get("uid", ""))
+        home = self._place.get(place)
+        known = self._by_key.get(home, {}).get((kind.kind, metadata["name"])) if home else None
+        if home is None or known is None or known["metadata"].get("uid") != metadata.get("uid"):
+            return set()
+        self._drop(place)
+        return {home}
+
+    def replace(self, kind: Kind, items: Iterable[Object], *, version: int, namespace: str | None) -> set[Key]:
+        """Take in a whole list of a kind as of a resourceVersion; what is missing from it and not newer is gone."""
+        listed = {(obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj for obj in items}
+        news: set[Key] = set()
+        for place, home in list(self._place.items()):
+            if place[0] != kind.kind or (namespace and place[1] != namespace) or place[1:] in listed:
+                continue
+            known = self._by_key[home][kind.kind, place[2]]
+            if version_of(known) <= version:
+                self._drop(place)
+                news.add(home)
+        for obj in listed.values():
+            news |= self.put(kind, obj)
+        return news
+
+    def _bury(self, uid: str) -> None:
+        self._tombstones[uid] = None
+        while len(self._tombstones) > TOMBSTONES:
+            self._tombstones.popitem(last=False)
+
+    def _drop(self, place: tuple[str, str, str]) -> None:
+        home = self._place.pop(place, None)
+        if home is not None:
+            objects = self._by_key.get(home, {})
+            objects.pop((place[0], place[2]), None)
+            if not objects:
+                self._by_key.pop(home, None)

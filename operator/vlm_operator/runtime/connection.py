@@ -1,0 +1,63 @@
+"""Connects to the API server, for the operator's own calls and for kopf's watches alike."""
+
+import os
+from pathlib import Path
+
+import kopf
+from kubernetes.aio import config
+from kubernetes.aio.client import Configuration
+from kubernetes.aio.config import ConfigException
+
+from vlm_operator.runtime.settings import Settings
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+OLDEST = (1, 31)
+"""The oldest Kubernetes that has everything that is used here."""
+
+
+class StartError(Exception):
+    """Why the operator cannot start, as a sentence for a person."""
+
+
+async def connect(settings: Settings) -> Configuration:
+    """Find the API server and the credentials."""
+    configuration = Configuration()
+    try:
+        if _in_cluster(settings):
+            config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call] # not typed
+        else:
+            file = str(settings.kubeconfig) if settings.kubeconfig else None
+            await config.load_kube_config(  # type: ignore[no-untyped-call] # not typed
+                file, context=settings.context, client_configuration=configuration
+            )
+    except (ConfigException, OSError, ValueError) as error:
+        where = settings.kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
+        message = f"no usable cluster configuration in {where}: {error}; set --kubeconfig or KUBECONFIG"
+        raise StartError(message) from error
+    return configuration
+
+
+def _in_cluster(settings: Settings) -> bool:
+    return settings.kubeconfig is None and "KUBECONFIG" not in os.environ and SERVICE_ACCOUNT.exists()
+
+
+async def connection_info(configuration: Configuration) -> kopf.ConnectionInfo:
+    """The same connection in kopf's terms."""
+    authorization = await configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
+    token = authorization.removeprefix("Bearer ") if authorization else None
+    return kopf.ConnectionInfo(
+        server=configuration.host,
+        ca_path=configuration.ssl_ca_cert,
+        insecure=not configuration.verify_ssl,
+        token=token,
+        certificate_path=configuration.cert_file,
+        private_key_path=configuration.key_file,
+    )
+
+
+def check_version(version: tuple[int, int]) -> None:
+    """Refuse a Kubernetes that is too old."""
+    if version < OLDEST:
+        found, wanted = (".".join(map(str, v)) for v in (version, OLDEST))
+        message = f"the cluster runs Kubernetes {found}; this operator needs {wanted} or newer"
+        raise StartError(message)

@@ -1,0 +1,136 @@
+"""Gathers the facts about one deployment: from the cache, and by a read where nothing is watched."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vlm_operator.api.findings import Finding
+from vlm_operator.api.names import RESTARTED_AT
+from vlm_operator.api.resource import read_spec
+from vlm_operator.api.spec import VLMDeploymentSpec
+from vlm_operator.engines.base import PodInputs
+from vlm_operator.engines.registry import engine
+from vlm_operator.replicas.facts import Claim, Facts
+from vlm_operator.replicas.reading import read_replica, read_revision
+from vlm_operator.runtime.cache import Cache, Key
+from vlm_operator.runtime.kinds import BY_NAME, CLAIM, STORAGE_CLASS
+from vlm_operator.runtime.kube import Kube, KubeError
+
+READY_CLAIM_TRUSTED = 300.0
+"""Seconds for which a bound claim is not read again."""
+OTHER_CLAIM_TRUSTED = 5.0
+
+
+@dataclass
+class _Known:
+    claim: Claim
+    read_at: float
+
+
+class Gatherer:
+    """Reads; never writes."""
+
+    def __init__(self, kube: Kube, cache: Cache) -> None:
+        self._kube = kube
+        self._cache = cache
+        self._claims: dict[tuple[str, str], _Known] = {}
+        self._strangers: dict[Key, set[tuple[str, str]]] = {}
+
+    async def gather(self, key: Key) -> Facts | None:
+        """The facts; None when there is nothing to act on: no such deployment, or one that is being deleted."""
+        await self._look_at_strangers(key)
+        resource = self._cache.deployment(key)
+        if resource is None or resource["metadata"].get("deletionTimestamp"):
+            self._strangers.pop(key, None)
+            return None
+        spec, findings = read_spec(resource.get("spec"))
+        claim = await self._claim(key[0], spec)
+        return self._facts(key, resource, spec, findings, claim=claim)
+
+    async def look_at(self, key: Key, place: tuple[str, str]) -> None:
+        """Read an object whose name we need and that no watch shows, and keep an eye on it."""
+        kind, name = BY_NAME[place[0]], place[1]
+        known = self._cache.children(key).get(place)
+        live = await self._kube.get(kind, namespace=key[0], name=name)
+        if live is not None:
+            self._cache.put(kind, live, key=key)
+            self._strangers.setdefault(key, set()).add(place)
+            return
+        self._strangers.get(key, set()).discard(place)
+        if known is not None:
+            self._cache.remove(kind, known, gone=True)
+
+    async def _look_at_strangers(self, key: Key) -> None:
+        for place in tuple(self._strangers.get(key, ())):
+            await self.look_at(key, place)
+
+    def _facts(
+        self,
+        key: Key,
+        resource: Mapping[str, Any],
+        spec: VLMDeploymentSpec | None,
+        findings: tuple[Finding, ...],
+        *,
+        claim: Claim | None,
+    ) -> Facts:
+        metadata = resource["metadata"]
+        uid = metadata["uid"]
+        inputs = None
+        if spec is not None:
+            inputs = PodInputs.of(spec, restarted_at=(metadata.get("annotations") or {}).get(RESTARTED_AT))
+            findings = (*findings, *engine(spec.engine.type).check(inputs))
+        children = self._cache.children(key)
+        pods = (read_replica(o, deployment=key[1], uid=uid) for (kind, _), o in children.items() if kind == "Pod")
+        stored = (
+            read_revision(o, deployment=key[1], uid=uid)
+            for (kind, _), o in children.items()
+            if kind == "ControllerRevision"
+        )
+        return Facts(
+            name=key[1],
+            namespace=key[0],
+            uid=uid,
+            generation=metadata["generation"],
+            spec=spec,
+            inputs=inputs,
+            findings=findings,
+            replicas=tuple(sorted((p for p in pods if p is not None), key=lambda p: p.name)),
+            revisions=tuple(sorted((s for s in stored if s is not None), key=lambda s: s.number)),
+            objects={place: obj for place, obj in children.items() if place[0] != "Pod"},
+            claim=claim,
+            status=resource.get("status") or {},
+        )
+
+    async def _claim(self, namespace: str, spec: VLMDeploymentSpec | None) -> Claim | None:
+        source = spec.weights.persistent_volume_claim if spec is not None else None
+        if source is None:
+            return None
+        known = self._claims.get((namespace, source.claim_name))
+        if known is not None:
+            trusted = READY_CLAIM_TRUSTED if known.claim.phase == "Bound" else OTHER_CLAIM_TRUSTED
+            if time.monotonic() - known.read_at < trusted:
+                return known.claim
+        claim = await self._read_claim(namespace, source.claim_name)
+        self._claims[namespace, source.claim_name] = _Known(claim=claim, read_at=time.monotonic())
+        return claim
+
+    async def _read_claim(self, namespace: str, name: str) -> Claim:
+        try:
+            live = await self._kube.get(CLAIM, namespace=namespace, name=name)
+        except KubeError as error:
+            return Claim(name=name, exists=False, refused=error.message)
+        if live is None:
+            return Claim(name=name, exists=False)
+        phase = (live.get("status") or {}).get("phase", "Pending")
+        waits = phase == "Pending" and await self._binds_late(live["spec"].get("storageClassName"))
+        return Claim(name=name, exists=True, phase=phase, waits_for_consumer=waits)
+
+    async def _binds_late(self, storage_class: str | None) -> bool:
+        if not storage_class:
+            return False
+        try:
+            live = await self._kube.get(STORAGE_CLASS, namespace=None, name=storage_class)
+        except KubeError:
+            return False
+        return live is not None and live.get("volumeBindingMode") == "WaitForFirstConsumer"

@@ -1,0 +1,39 @@
+"""The kinds of objects that the operator deals with, and their paths in the API."""
+
+from dataclasses import dataclass
+
+from vlm_operator.api import GROUP, KIND, PLURAL, VERSION
+from vlm_operator.api.names import DEPLOYMENT_LABEL
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of namespaced or cluster-wide object."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    selector: str = ""
+    """Label selector that the server applies to lists and watches of it."""
+    namespaced: bool = True
+
+    def path(self, *, namespace: str | None = None, name: str | None = None) -> str:
+        """The path of the collection or, with a name, of one object."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        place = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
+        return f"{root}{place}/{self.plural}" + (f"/{name}" if name else "")
+
+
+VLM_DEPLOYMENT = Kind(GROUP, VERSION, PLURAL, KIND)
+POD = Kind("", "v1", "pods", "Pod", DEPLOYMENT_LABEL)
+SERVICE = Kind("", "v1", "services", "Service", DEPLOYMENT_LABEL)
+CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap", DEPLOYMENT_LABEL)
+CONTROLLER_REVISION = Kind("apps", "v1", "controllerrevisions", "ControllerRevision", DEPLOYMENT_LABEL)
+CLAIM = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+STORAGE_CLASS = Kind("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
+EVENT = Kind("events.k8s.io", "v1", "events", "Event")
+
+CHILDREN = (POD, SERVICE, CONFIG_MAP, CONTROLLER_REVISION)
+WATCHED = (VLM_DEPLOYMENT, *CHILDREN)
+BY_NAME = {kind.kind: kind for kind in WATCHED}

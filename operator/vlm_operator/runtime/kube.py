@@ -1,0 +1,172 @@
+"""The Kubernetes API in plain dicts: the handful of calls that the operator makes, each with its safeguard.
+
+Objects are created by POST, changed by server-side apply that carries the uid, deleted under preconditions; status goes
+by merge patch under a resourceVersion. Nothing here retries: the work queue does.
+"""
+
+import json
+import time
+from typing import Any
+
+import aiohttp
+from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.aio.client.exceptions import ApiException
+
+from vlm_operator.api.names import OPERATOR
+from vlm_operator.runtime import telemetry
+from vlm_operator.runtime.kinds import Kind
+
+Object = dict[str, Any]
+
+CALL_TIMEOUT = 20.0
+"""Seconds for one call."""
+PAGE = 500
+"""Objects per page of a list."""
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+
+
+class KubeError(Exception):
+    """The API server's answer to a call that it did not carry out; code 0 when there was no answer."""
+
+    def __init__(self, code: int, reason: str, message: str) -> None:
+        super().__init__(f"{code} {reason}: {message}" if code else message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+
+
+class Kube:
+    """A connection to one API server."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        configuration.connection_pool_maxsize = 64
+        self._client = ApiClient(configuration)
+        self._client.user_agent = OPERATOR
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()  # type: ignore[no-untyped-call] # the client is not typed
+
+    async def server_version(self) -> tuple[int, int]:
+        """Major and minor version of the API server."""
+        version = await self._call("GET", "/version", verb="get", kind="version")
+        return int(version["major"]), int("".join(filter(str.isdigit, version["minor"])))
+
+    async def list(self, kind: Kind, *, namespace: str | None) -> tuple[list[Object], int]:
+        """All objects of a kind that its selector allows, and the resourceVersion of the list."""
+        items: list[Object] = []
+        query: dict[str, Any] = {"limit": PAGE} | ({"labelSelector": kind.selector} if kind.selector else {})
+        while True:
+            page = await self._call("GET", kind.path(namespace=namespace), query=query, verb="list", kind=kind.plural)
+            items.extend(page["items"])
+            if not page["metadata"].get("continue"):
+                return items, int(page["metadata"]["resourceVersion"])
+            query["continue"] = page["metadata"]["continue"]
+
+    async def get(self, kind: Kind, *, namespace: str | None, name: str) -> Object | None:
+        """One object; None when there is none of that name."""
+        try:
+            return await self._call("GET", kind.path(namespace=namespace, name=name), verb="get", kind=kind.plural)
+        except KubeError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    async def create(self, kind: Kind, manifest: Object) -> Object:
+        """POST an object. 409 says that the name is held by somebody."""
+        path = kind.path(namespace=manifest["metadata"]["namespace"])
+        return await self._call("POST", path, body=manifest, query=_OWNED, verb="create", kind=kind.plural)
+
+    async def apply(self, kind: Kind, manifest: Object) -> Object:
+        """Server-side apply the given fields. The uid in the manifest makes an absent object answer 409, another one 422."""
+        metadata = manifest["metadata"]
+        if "uid" not in metadata:
+            message = f"an apply of {kind.kind} {metadata['name']} must carry a uid"
+            raise ValueError(message)
+        path = kind.path(namespace=metadata["namespace"], name=metadata["name"])
+        query = _OWNED | {"force": "true"}
+        return await self._call(
+            "PATCH", path, body=manifest, query=query, content=APPLY, verb="apply", kind=kind.plural
+        )
+
+    async def delete(
+        self, kind: Kind, *, namespace: str, name: str, uid: str, resource_version: str, grace_seconds: int | None
+    ) -> Object | None:
+        """DELETE exactly that object as it was seen; None when it is gone already."""
+        body: Object = {
+            "preconditions": {"uid": uid, "resourceVersion": resource_version},
+            "propagationPolicy": "Background",
+        }
+        if grace_seconds is not None:
+            body["gracePeriodSeconds"] = grace_seconds
+        path = kind.path(namespace=namespace, name=name)
+        try:
+            return await self._call("DELETE", path, body=body, verb="delete", kind=kind.plural)
+        except KubeError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    async def patch_status(
+        self, kind: Kind, *, namespace: str, name: str, resource_version: str, status: Object
+    ) -> Object:
+        """Merge a status into the object as it was seen; 409 when it has changed since."""
+        path = f"{kind.path(namespace=namespace, name=name)}/status"
+        body = {"metadata": {"resourceVersion": resource_version}, "status": status}
+        return await self._call(
+            "PATCH", path, body=body, query=_OWNED, content=MERGE, verb="patch_status", kind=kind.plural
+        )
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        verb: str,
+        kind: str,
+        body: Object | None = None,
+        query: Object | None = None,
+        content: str = "application/json",
+    ) -> Object:
+        started = time.monotonic()
+        code = 0
+        try:
+            prepared = await self._client.param_serialize(
+                method,
+                path,
+                query_params=list((query or {}).items()),
+                header_params={"Accept": "application/json", "Content-Type": content},
+                body=body,
+                auth_settings=["BearerToken"],
+            )
+            method, url, headers, data = prepared[:4]
+            response = await self._client.call_api(method, url, headers, data, _request_timeout=CALL_TIMEOUT)
+            payload = await response.read()  # type: ignore[no-untyped-call] # the client is not typed
+            code = response.status
+        except ApiException as error:
+            code, payload = error.status or 0, error.body or b""
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise KubeError(
+                0, "Unreachable", f"the API server did not answer: {error or type(error).__name__}"
+            ) from error
+        finally:
+            telemetry.API_REQUESTS.labels(verb=verb, kind=kind, code=str(code)).inc()
+            telemetry.API_SECONDS.labels(verb=verb).observe(time.monotonic() - started)
+        return _answer(code, payload)
+
+
+_OWNED = {"fieldManager": OPERATOR}
+
+
+def _answer(code: int, payload: bytes | str) -> Object:
+    try:
+        answer = json.loads(payload)
+    except ValueError:
+        answer = {}
+    if not isinstance(answer, dict):
+        answer = {}
+    if not 200 <= code < 300:
+        text = payload.decode(errors="replace") if isinstance(payload, bytes) else payload
+        raise KubeError(code, str(answer.get("reason", "")), str(answer.get("message") or text[:500]))
+    return answer

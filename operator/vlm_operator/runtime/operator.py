@@ -1,0 +1,155 @@
+"""Puts the parts together and runs them until a signal or an error ends it."""
+
+import asyncio
+import contextlib
+import logging
+import random
+import signal
+import socket
+from collections.abc import Coroutine
+from typing import Any
+
+import kopf
+
+from vlm_operator import __version__
+from vlm_operator.runtime import telemetry
+from vlm_operator.runtime.apply import Applier
+from vlm_operator.runtime.cache import Cache, Key
+from vlm_operator.runtime.connection import check_version, connect, connection_info
+from vlm_operator.runtime.gather import Gatherer
+from vlm_operator.runtime.health import Health
+from vlm_operator.runtime.kinds import CHILDREN, VLM_DEPLOYMENT, Kind
+from vlm_operator.runtime.kube import Kube, KubeError
+from vlm_operator.runtime.publish import Publisher
+from vlm_operator.runtime.queue import WorkQueue
+from vlm_operator.runtime.reconcile import Reconciler
+from vlm_operator.runtime.settings import Settings
+from vlm_operator.runtime.watching import registry_for, settings_for
+
+log = logging.getLogger(__name__)
+
+CRD_RETRY = 2.0
+"""Seconds between tries of the first full list, while the API server or the CRD is missing."""
+
+
+class Operator:
+    """One running operator."""
+
+    def __init__(self, settings: Settings, kube: Kube) -> None:
+        self._settings = settings
+        self._kube = kube
+        self._cache = Cache()
+        self._queue: WorkQueue[Key] = WorkQueue()
+        gatherer = Gatherer(kube, self._cache)
+        self._reconciler = Reconciler(
+            gatherer,
+            Applier(kube, self._cache, gatherer),
+            Publisher(kube, self._cache, instance=socket.gethostname()[:128]),
+        )
+        self.health = Health(oldest_in_queue=self._queue.oldest_age, resync_seconds=settings.resync_seconds)
+
+    def feed(self, kind: Kind, event: str | None, obj: dict[str, Any]) -> None:
+        """Take in one watch event."""
+        if event == "DELETED":
+            # A child may merely have left the watch's selector: somebody removed its label.
+            gone = kind is VLM_DEPLOYMENT or kind.selector in (obj["metadata"].get("labels") or {})
+            news = self._cache.remove(kind, obj, gone=gone)
+        else:
+            news = self._cache.put(kind, obj)
+        self._enqueue(news)
+
+    async def work(self) -> None:
+        """Fill the cache, then work for ever. Nothing is planned before every watched kind was listed once."""
+        await self._first_list()
+        workers = [self._queue.work(self._look, on_error=self._complain) for _ in range(self._settings.workers)]
+        await asyncio.gather(self._resync(), *workers)
+
+    async def _look(self, key: Key) -> float | None:
+        with telemetry.RECONCILE_SECONDS.time():
+            later = await self._reconciler.reconcile(key)
+        telemetry.RECONCILES.labels(result="ok").inc()
+        return later
+
+    def _complain(self, key: Key, error: Exception) -> None:
+        telemetry.RECONCILES.labels(result="error").inc()
+        if isinstance(error, KubeError):
+            log.warning("%s/%s: will be tried again: %s", *key, error)
+        else:
+            log.error("%s/%s: unexpected error, will be tried again", *key, exc_info=error)
+
+    async def _first_list(self) -> None:
+        while True:
+            try:
+                await self._list()
+            except KubeError as error:
+                missing = error.code == 404
+                what = "the CustomResourceDefinition vlmdeployments.vlm.dev" if missing else f"the API server ({error})"
+                if self.health.waiting_for != what:
+                    log.warning("waiting for %s", what)
+                self.health.waiting_for = what
+                await asyncio.sleep(CRD_RETRY)
+            else:
+                log.info("%d VLMDeployments found", sum(1 for _ in self._cache.deployments()))
+                self._enqueue(set(self._cache.deployments()))
+                return
+
+    async def _resync(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.resync_seconds * (0.9 + random.random() / 5))  # noqa: S311 # jitter
+            try:
+                await self._list()
+            except KubeError as error:
+                log.warning("the full list failed: %s", error)
+
+    async def _list(self) -> None:
+        """List every watched kind. The children come first: a deployment must not be seen without its pods."""
+        for kind in (*CHILDREN, VLM_DEPLOYMENT):
+            for namespace in self._settings.namespaces or (None,):
+                items, version = await self._kube.list(kind, namespace=namespace)
+                self._enqueue(self._cache.replace(kind, items, version=version, namespace=namespace))
+        self.health.synced()
+
+    def _enqueue(self, keys: set[Key]) -> None:
+        for key in keys:
+            self._queue.add(key)
+        telemetry.DEPLOYMENTS.set(sum(1 for _ in self._cache.deployments()))
+
+
+async def run(settings: Settings) -> None:
+    """Run the operator until SIGTERM or SIGINT."""
+    configuration = await connect(settings)
+    kube = Kube(configuration)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(kube.close)
+        operator = Operator(settings, kube)
+        runner = await operator.health.serve(settings.health_host, settings.health_port)
+        stack.push_async_callback(runner.cleanup)
+        check_version(await kube.server_version())
+        log.info("vlm-operator %s serves %s", __version__, ", ".join(settings.namespaces) or "all namespaces")
+        shell = kopf.operator(
+            registry=registry_for(operator.feed, lambda: connection_info(configuration)),
+            settings=settings_for(namespaced=bool(settings.namespaces)),
+            clusterwide=not settings.namespaces,
+            namespaces=settings.namespaces,
+            standalone=True,
+            stop_flag=stop,
+        )
+        await _until_the_first_ends(shell, operator.work(), operator.health.measure_lag())
+    log.info("stopped")
+
+
+async def _until_the_first_ends(*parts: Coroutine[Any, Any, None]) -> None:
+    """Run the parts together; when one ends, for whatever reason, end the others and pass its error on."""
+    tasks = [asyncio.ensure_future(part) for part in parts]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+    for result in results:
+        if isinstance(result, Exception):
+            raise result

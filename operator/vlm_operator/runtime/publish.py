@@ -1,0 +1,90 @@
+"""Publishes what a look at a deployment found: status where it changed, and events."""
+
+import hashlib
+import logging
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from vlm_operator.api import API_VERSION, KIND
+from vlm_operator.api.names import OPERATOR
+from vlm_operator.replicas.facts import Facts
+from vlm_operator.runtime.cache import Cache, Key
+from vlm_operator.runtime.kinds import EVENT, VLM_DEPLOYMENT
+from vlm_operator.runtime.kube import Kube, KubeError
+from vlm_operator.status.events import Event
+
+log = logging.getLogger(__name__)
+
+
+class Publisher:
+    """Writes status and events."""
+
+    def __init__(self, kube: Kube, cache: Cache, *, instance: str) -> None:
+        self._kube = kube
+        self._cache = cache
+        self._instance = instance
+
+    async def publish(
+        self, key: Key, facts: Facts, *, status: Mapping[str, Any], events: Iterable[Event], now: float
+    ) -> None:
+        """Write the status if it changed, and record the events."""
+        await self._publish_status(key, status)
+        await self._publish_events(facts, events, now=now)
+
+    async def _publish_status(self, key: Key, status: Mapping[str, Any]) -> None:
+        """Write the status unless the API server has it already."""
+        resource = self._cache.deployment(key)
+        if resource is None or (resource.get("status") or {}) == status:
+            return
+        stale = {name: None for name in (resource.get("status") or {}) if name not in status}
+        updated = await self._kube.patch_status(
+            VLM_DEPLOYMENT,
+            namespace=key[0],
+            name=key[1],
+            resource_version=resource["metadata"]["resourceVersion"],
+            status={**stale, **status},
+        )
+        self._cache.put(VLM_DEPLOYMENT, updated)
+
+    async def _publish_events(self, facts: Facts, events: Iterable[Event], *, now: float) -> None:
+        """Record events. One that cannot be recorded is logged and lost: nothing depends on it."""
+        for event in events:
+            log.log(
+                logging.WARNING if event.type == "Warning" else logging.INFO,
+                "%s/%s: %s: %s",
+                facts.namespace,
+                facts.name,
+                event.reason,
+                event.message,
+            )
+            try:
+                await self._kube.create(EVENT, self._manifest(facts, event, now=now))
+            except KubeError as error:
+                if error.code != 409:
+                    log.warning("%s/%s: event %s not recorded: %s", facts.namespace, facts.name, event.reason, error)
+
+    def _manifest(self, facts: Facts, event: Event, *, now: float) -> dict[str, Any]:
+        text = "\0".join((facts.uid, event.reason, event.message, f"{now:.3f}"))
+        return {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {
+                "name": f"{facts.name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}",
+                "namespace": facts.namespace,
+            },
+            "eventTime": datetime.fromtimestamp(now, tz=UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "type": event.type,
+            "reason": event.reason,
+            "note": event.message,
+            "action": "Reconcile",
+            "reportingController": f"vlm.dev/{OPERATOR}",
+            "reportingInstance": self._instance,
+            "regarding": {
+                "apiVersion": API_VERSION,
+                "kind": KIND,
+                "name": facts.name,
+                "namespace": facts.namespace,
+                "uid": facts.uid,
+            },
+        }

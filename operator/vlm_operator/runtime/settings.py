@@ -1,0 +1,29 @@
+"""The settings of a running operator, checked once at the edge."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Settings(BaseModel):
+    """How the operator runs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kubeconfig: Path | None = None
+    """File to connect with. Default: KUBECONFIG, else the pod's ServiceAccount, else ~/.kube/config."""
+    context: str | None = None
+    """Context within the file. Default: its current one."""
+    namespaces: tuple[str, ...] = ()
+    """Namespaces to serve. Default: all."""
+    health_host: str = "0.0.0.0"  # noqa: S104 # probes and Prometheus come from other addresses of the cluster
+    """Address of /healthz, /readyz and /metrics."""
+    health_port: int = Field(default=8080, ge=0, le=65535)
+    """Port of /healthz, /readyz and /metrics. 0: any free one."""
+    log_format: Literal["text", "json"] = "text"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    workers: int = Field(default=8, ge=1, le=64)
+    """Deployments that are looked at at the same time."""
+    resync_seconds: float = Field(default=300.0, ge=1.0)
+    """Seconds between full lists, which find what a watch may have missed."""

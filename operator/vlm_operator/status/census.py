@@ -1,0 +1,45 @@
+"""The replicas of a deployment, counted by what they are."""
+
+from dataclasses import dataclass
+
+from vlm_operator.api.names import SERVING
+from vlm_operator.replicas.facts import Decision, Facts, Replica
+from vlm_operator.replicas.ownership import Ownership
+from vlm_operator.replicas.target import target_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Census:
+    """Replicas by state. `current` are those of the wanted revision; all but `draining` are live."""
+
+    target: str | None
+    wanted: int
+    live: tuple[Replica, ...]
+    current: tuple[Replica, ...]
+    outdated: tuple[Replica, ...]
+    current_ready: tuple[Replica, ...]
+    serving: tuple[Replica, ...]
+    draining: tuple[Replica, ...]
+    gpus: int
+    """GPUs held, also by replicas that are leaving."""
+
+
+def count(facts: Facts, decision: Decision) -> Census:
+    """Count the replicas of a deployment."""
+    target = target_of(facts)
+    revision = target.revision if target is not None else None
+    ours = [replica for replica in facts.replicas if replica.ownership is Ownership.OURS and not replica.ended]
+    live = tuple(replica for replica in ours if replica.live)
+    current = tuple(replica for replica in live if replica.revision == revision)
+    gpus = {known.revision: known.gpus for known in facts.revisions}
+    return Census(
+        target=revision,
+        wanted=decision.replicas,
+        live=live,
+        current=current,
+        outdated=tuple(replica for replica in live if replica.revision != revision),
+        current_ready=tuple(replica for replica in current if replica.ready),
+        serving=tuple(replica for replica in live if replica.role == SERVING and replica.ready),
+        draining=tuple(replica for replica in ours if replica.terminating),
+        gpus=sum(gpus.get(replica.revision, 0) for replica in ours if replica.scheduled),
+    )

@@ -1,0 +1,152 @@
+"""The conditions of a deployment, each with a reason in one word and a sentence.
+
+The first cause that applies is reported, from what the user must mend to what only takes time (`_causes`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from vlm_operator.replicas.actions import Wait
+from vlm_operator.replicas.facts import Claim, Decision, Facts, Replica
+from vlm_operator.status.census import Census
+
+ACCEPTED = "Accepted"
+COMPLETE = "Complete"
+LOADING = "Loading"
+NO_REVISION = "NeverAccepted"
+READY = "Ready"
+ROLLING_OUT = "RollingOut"
+SCALED_TO_ZERO = "ScaledToZero"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """A condition without its time."""
+
+    kind: str
+    status: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """Something that keeps the deployment from being what it should be."""
+
+    reason: str
+    message: str
+
+
+def judge(facts: Facts, decision: Decision, census: Census, waits: tuple[Wait, ...]) -> tuple[Verdict, ...]:
+    """All conditions, in the order in which they are shown."""
+    accepted = _accepted(facts)
+    causes = tuple(_causes(census, waits))
+    available = _available(decision, census, causes)
+    return (
+        accepted,
+        *_weights(facts.claim),
+        _progressing(accepted, census, causes),
+        available,
+        _ready(accepted, available, census, causes),
+    )
+
+
+def _accepted(facts: Facts) -> Verdict:
+    errors = [finding for finding in facts.findings if finding.severity == "Error"]
+    if errors:
+        message = " | ".join(finding.sentence() for finding in errors)
+        return Verdict(kind="Accepted", status="False", reason=errors[0].reason, message=message)
+    warnings = [finding.sentence() for finding in facts.findings]
+    message = " | ".join(["the spec is accepted", *warnings])
+    return Verdict(kind="Accepted", status="True", reason=ACCEPTED, message=message)
+
+
+def _weights(claim: Claim | None) -> Iterator[Verdict]:
+    if claim is None:
+        return
+    status, reason, message = "True", "ClaimBound", f"claim {claim.name} is bound"
+    if claim.refused:
+        status, reason, message = "Unknown", "ClaimUnreadable", f"claim {claim.name} could not be read: {claim.refused}"
+    elif not claim.exists:
+        status, reason = "False", "ClaimNotFound"
+        message = f"claim {claim.name} does not exist; create it or change spec.weights.persistentVolumeClaim.claimName"
+    elif claim.phase == "Pending" and claim.waits_for_consumer:
+        reason, message = "WaitsForFirstConsumer", f"claim {claim.name} is bound when the first replica is scheduled"
+    elif claim.phase != "Bound":
+        status, reason = "False", f"Claim{claim.phase or 'Pending'}"
+        message = (
+            f"claim {claim.name} is {claim.phase or 'Pending'}, not Bound; kubectl describe pvc {claim.name} says why"
+        )
+    yield Verdict(kind="WeightsReady", status=status, reason=reason, message=message)
+
+
+def _causes(census: Census, waits: tuple[Wait, ...]) -> Iterator[Cause]:
+    yield from (Cause(reason=wait.reason, message=wait.message) for wait in waits)
+    if census.target is None:
+        yield Cause(reason=NO_REVISION, message="no spec was accepted yet, so there is nothing to run")
+    waiting = [replica for replica in census.current if not replica.ready]
+    troubled = [replica for replica in waiting if replica.trouble is not None]
+    if troubled:
+        yield _trouble(troubled, census)
+    if census.outdated:
+        message = (
+            f"{len(census.current_ready)} of {census.wanted} replicas run revision {census.target} and are ready; "
+            f"{len(census.outdated)} of an older revision still run"
+        )
+        yield Cause(reason=ROLLING_OUT, message=message)
+    if len(census.current_ready) < census.wanted:
+        message = f"{len(census.current_ready)} of {census.wanted} replicas are ready, {len(waiting)} loading"
+        yield Cause(reason=LOADING, message=message)
+
+
+def _trouble(troubled: list[Replica], census: Census) -> Cause:
+    """The trouble of most replicas."""
+    by_reason: dict[str, list[Replica]] = {}
+    for replica in troubled:
+        if replica.trouble is not None:
+            by_reason.setdefault(replica.trouble.reason, []).append(replica)
+    reason, replicas = max(by_reason.items(), key=lambda item: (len(item[1]), item[0]))
+    example = min(replicas, key=lambda replica: replica.slot)
+    evidence = example.trouble.message if example.trouble is not None else ""
+    return Cause(reason=reason, message=f"{len(replicas)} of {census.wanted} replicas: {evidence} ({example.name})")
+
+
+def _available(decision: Decision, census: Census, causes: tuple[Cause, ...]) -> Verdict:
+    serving = f"{len(census.serving)} of {decision.replicas} replicas serve"
+    taken = next((cause for cause in causes if cause.reason.endswith("NameTaken")), None)
+    if taken is not None:
+        return Verdict(kind="Available", status="False", reason=taken.reason, message=taken.message)
+    if decision.replicas == 0 and census.target is not None:
+        message = "spec.replicas is 0: everything is turned off"
+        return Verdict(kind="Available", status="True", reason=SCALED_TO_ZERO, message=message)
+    if census.target is not None and len(census.serving) >= decision.replicas:
+        return Verdict(kind="Available", status="True", reason="Available", message=serving)
+    cause = causes[0] if causes else Cause(reason=LOADING, message=serving)
+    message = serving if cause.reason == LOADING else f"{serving}: {cause.message}"
+    return Verdict(kind="Available", status="False", reason=cause.reason, message=message)
+
+
+def _progressing(accepted: Verdict, census: Census, causes: tuple[Cause, ...]) -> Verdict:
+    if accepted.status == "False":
+        kept = f"; revision {census.target} is kept" if census.target else ""
+        message = f"the spec is refused{kept}"
+        return Verdict(kind="Progressing", status="False", reason=accepted.reason, message=message)
+    if not causes:
+        return Verdict(kind="Progressing", status="False", reason=COMPLETE, message="everything is as it should be")
+    cause = causes[0]
+    stuck = cause.reason.endswith("NameTaken") or cause.reason == "AdmissionRefused"
+    return Verdict(kind="Progressing", status="False" if stuck else "True", reason=cause.reason, message=cause.message)
+
+
+def _ready(accepted: Verdict, available: Verdict, census: Census, causes: tuple[Cause, ...]) -> Verdict:
+    if accepted.status == "False":
+        return Verdict(kind=READY, status="False", reason=accepted.reason, message=accepted.message)
+    if available.status == "False":
+        return Verdict(kind=READY, status="False", reason=available.reason, message=available.message)
+    if census.outdated:
+        cause = causes[0]
+        return Verdict(kind=READY, status="False", reason=cause.reason, message=cause.message)
+    if available.reason == SCALED_TO_ZERO:
+        return Verdict(kind=READY, status="True", reason=SCALED_TO_ZERO, message=available.message)
+    message = f"{len(census.serving)} of {census.wanted} replicas serve revision {census.target}"
+    return Verdict(kind=READY, status="True", reason=READY, message=message)

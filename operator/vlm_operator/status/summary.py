@@ -1,0 +1,81 @@
+"""The whole status of a deployment as it is written to the API server."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from vlm_operator.api.names import SERVING, serving_selector
+from vlm_operator.replicas.actions import Plan
+from vlm_operator.replicas.facts import Decision, Facts, SlotFailure
+from vlm_operator.status.census import Census, count
+from vlm_operator.status.conditions import Verdict, judge
+
+FAILURES_SHOWN = 8
+CONDITION_TEXT, TEXT = 4096, 1024
+"""Bounds of the schema, in characters."""
+
+
+def summarise(facts: Facts, decision: Decision, plan: Plan, *, now: float) -> dict[str, Any]:
+    """The status that describes the facts. Equal facts give an equal status, whatever the time."""
+    census = count(facts, decision)
+    verdicts = judge(facts, decision, census, plan.waits)
+    known = {condition["type"]: condition for condition in facts.status.get("conditions") or ()}
+    status: dict[str, Any] = {
+        "observedGeneration": facts.generation,
+        "selector": ",".join(f"{key}={value}" for key, value in serving_selector(facts.name).items()),
+        "replicas": sum(replica.role == SERVING for replica in census.live),
+        "readyReplicas": sum(replica.ready for replica in census.live),
+        "servingReplicas": len(census.serving),
+        "drainingReplicas": len(census.draining),
+        "desiredReplicas": decision.replicas,
+        "gpus": census.gpus,
+        "currentRevision": _current_revision(facts, census, verdicts),
+        "updatedRevision": census.target,
+        "conditions": [_condition(verdict, known.get(verdict.kind), facts, now=now) for verdict in verdicts],
+        "failures": [_failure(failure) for failure in _worst(plan.memory.failures)],
+        "weights": {"claimName": facts.claim.name, "phase": facts.claim.phase or "NotFound"} if facts.claim else None,
+    }
+    return {key: value for key, value in status.items() if value not in (None, [])}
+
+
+def _current_revision(facts: Facts, census: Census, verdicts: tuple[Verdict, ...]) -> str | None:
+    available = any(verdict.kind == "Available" and verdict.status == "True" for verdict in verdicts)
+    if available and not census.outdated and census.target is not None:
+        return census.target
+    return facts.status.get("currentRevision")
+
+
+def _condition(verdict: Verdict, known: Mapping[str, Any] | None, facts: Facts, *, now: float) -> dict[str, Any]:
+    unchanged = known is not None and known.get("status") == verdict.status
+    return {
+        "type": verdict.kind,
+        "status": verdict.status,
+        "reason": verdict.reason,
+        "message": shortened(verdict.message, CONDITION_TEXT),
+        "lastTransitionTime": known["lastTransitionTime"] if unchanged and known is not None else timestamp(now),
+        "observedGeneration": facts.generation,
+    }
+
+
+def _worst(failures: tuple[SlotFailure, ...]) -> list[SlotFailure]:
+    return sorted(failures, key=lambda failure: (-failure.count, failure.slot))[:FAILURES_SHOWN]
+
+
+def _failure(failure: SlotFailure) -> dict[str, Any]:
+    return {
+        "slot": failure.slot,
+        "reason": failure.reason,
+        "message": shortened(failure.message, TEXT),
+        "count": failure.count,
+        "nextRetry": timestamp(failure.next_retry),
+    }
+
+
+def shortened(text: str, length: int) -> str:
+    """The text, cut to `length` characters with a mark where it was longer."""
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def timestamp(seconds: float) -> str:
+    """RFC 3339 with whole seconds, as Kubernetes writes it."""
+    return datetime.fromtimestamp(int(seconds), tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
