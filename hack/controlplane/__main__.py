@@ -1,10 +1,11 @@
-"""Command line: `up` and `down` for a control plane in the background, `tools` to build the programs beforehand."""
+"""Command line: a control plane in the background, its programs, and a place where pod addresses are local."""
 
 import argparse
+import os
 import shlex
 import sys
 
-from controlplane import background
+from controlplane import background, pod_network
 from controlplane.accompany import accompany
 from controlplane.errors import ControlPlaneError
 from controlplane.tools import ensure_tools
@@ -21,6 +22,8 @@ def main() -> int:
     companion = commands.add_parser("accompany")
     companion.add_argument("name")
     companion.add_argument("argv", nargs="+")
+    within = commands.add_parser("inside", help="run a command where it can answer at the addresses of pods")
+    within.add_argument("argv", nargs=argparse.REMAINDER, metavar="COMMAND")
     options = parser.parse_args()
     command = options.command
     try:
@@ -32,6 +35,10 @@ def main() -> int:
             background.serve()
         elif command == "accompany":
             return accompany(options.name, options.argv)
+        elif command == "inside":
+            ensure_tools()  # there is no network inside
+            argv = pod_network.inside(options.argv)
+            os.execvp(argv[0], argv)  # noqa: S606
         else:
             for path in ensure_tools().values():
                 print(path)

@@ -33,7 +33,10 @@ def start(name: str, argv: Sequence[str]) -> Path:
             stdout=file,
             stderr=file,
             start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])},
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]),
+            },
         )
     return log
 

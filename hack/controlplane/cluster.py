@@ -13,7 +13,6 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from controlplane import programs
@@ -21,6 +20,7 @@ from controlplane.api import Api, wait_until
 from controlplane.errors import ControlPlaneError, StartError, WaitTimeoutError
 from controlplane.kubeconfig import write_kubeconfig
 from controlplane.nodes import GpuNode
+from controlplane.pod_network import POD_CIDR
 from controlplane.ports import Ports
 from controlplane.processes import Processes
 from controlplane.programs import Layout, Timing
@@ -38,7 +38,7 @@ class ControlPlane:
         self,
         *,
         timing: Timing | None = None,
-        pod_cidr: str = "198.18.0.0/15",
+        pod_cidr: str = POD_CIDR,
         parent_folder: Path | None = None,
         apiserver_args: Sequence[str] = (),
         controller_manager_args: Sequence[str] = (),
@@ -92,9 +92,7 @@ class ControlPlane:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     @property

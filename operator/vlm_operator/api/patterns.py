@@ -53,7 +53,7 @@ SUBDOMAIN = Pattern(
     "must be lower-case letters, digits, - and ., with a letter or digit at both ends",
     familiar=True,
 )
-DATA_KEY = Pattern("^[-._a-zA-Z0-9]+$", "must be letters, digits, -, _ and .", familiar=True)
+DATA_KEY = Pattern("^[-._a-zA-Z0-9]+$", "must be letters, digits, ., - and _", familiar=True)
 LABEL_KEY = Pattern(
     f"^({_SUBDOMAIN}/)?{_QUALIFIED}$",
     "must be a label key, for example team or example.com/team: letters, digits, -, _ and ., at most 63 after the /",

@@ -17,9 +17,10 @@ class Create:
 
 @dataclass(frozen=True, kw_only=True)
 class Repair:
-    """Server-side apply the fields that the operator owns. The manifest carries the uid of the object that is meant."""
+    """Put back the fields that the operator owns. The patch names the object as it was seen: uid and resourceVersion."""
 
-    manifest: dict[str, Any]
+    kind: str
+    patch: dict[str, Any]
     sentence: str
 
 
@@ -85,7 +86,12 @@ class Refusal:
 
         Trying again at once is useless then. A missing permission answers 403 as well and is no different.
         """
-        return self.code in {400, 403, 422}
+        return self.code in {400, 403, 422} and not self.namespace_ends
+
+    @property
+    def namespace_ends(self) -> bool:
+        """Whether the namespace is being deleted, and everything in it with it."""
+        return self.code == 403 and "because it is being terminated" in self.message
 
     @property
     def passing(self) -> bool:

@@ -1,5 +1,6 @@
-"""Where a live object differs from the fields that the operator owns."""
+"""Where a live object differs from the fields that the operator owns, and the patch that puts them back."""
 
+from collections.abc import Mapping
 from typing import Any
 
 EXACT = frozenset({"spec.selector"})
@@ -23,3 +24,17 @@ def first_difference(wanted: Any, live: Any, *, path: str = "") -> str | None:
     else:
         return None if wanted == live else path
     return next((found for place, a, b in parts if (found := first_difference(a, b, path=place)) is not None), None)
+
+
+def patch_to(wanted: dict[str, Any], live: Any, *, path: str = "") -> dict[str, Any]:
+    """The merge patch that gives `live` the fields of `wanted`, and takes strange keys out of maps that are wholly ours."""
+    there = live if isinstance(live, Mapping) else {}
+    extra = {key: None for key in there if key not in wanted} if path in EXACT else {}
+    return {
+        **extra,
+        **{key: _part(value, there.get(key), f"{path}.{key}".lstrip(".")) for key, value in wanted.items()},
+    }
+
+
+def _part(value: Any, live: Any, path: str) -> Any:
+    return patch_to(value, live, path=path) if isinstance(value, dict) else value

@@ -47,6 +47,11 @@ class Replica:
         """Ours, and neither leaving nor ended."""
         return self.ownership is Ownership.OURS and not self.terminating and not self.ended
 
+    @property
+    def over(self) -> bool:
+        """Ours, ended, and there until somebody deletes it."""
+        return self.ownership is Ownership.OURS and not self.terminating and self.ended
+
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRevision:

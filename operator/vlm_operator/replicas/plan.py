@@ -6,7 +6,7 @@ It repairs what stands around the replicas (`surroundings`), then brings the rep
 from collections.abc import Iterable
 from dataclasses import replace
 
-from vlm_operator.replicas.actions import Create, CreatePod, Outcome, Plan, Wait
+from vlm_operator.replicas.actions import CreatePod, Outcome, Plan, Wait
 from vlm_operator.replicas.facts import Decision, Facts
 from vlm_operator.replicas.slots import ADMISSION_REFUSED, LONGEST_REFUSAL_DELAY, remember, settle
 from vlm_operator.replicas.steer import resting, steer
@@ -19,6 +19,7 @@ def plan(facts: Facts, decision: Decision, *, now: float) -> Plan:
     target = target_of(facts)
     if target is None:
         return Plan(memory=facts.memory)
+    facts = replace(facts, replicas=tuple(sorted(facts.replicas, key=lambda replica: replica.name)))
     memory = remember(facts, revision=target.revision, now=now)
     if facts.accepted:
         memory = replace(memory, accepted=facts.spec)
@@ -39,7 +40,7 @@ def carried_out(made: Plan, outcomes: Iterable[Outcome], *, now: float) -> Plan:
     slots = {outcome.action.identity.slot for outcome in refused(tried) if isinstance(outcome.action, CreatePod)}
     waits = [resting(failure) for failure in memory.failures if failure.slot in slots]
     for outcome in refused(tried):
-        if isinstance(outcome.action, Create) and outcome.refusal is not None:
+        if not isinstance(outcome.action, CreatePod) and outcome.refusal is not None:
             message = f"{outcome.action.sentence}: {outcome.refusal.message}"
             waits.append(Wait(reason=ADMISSION_REFUSED, message=message, until=now + LONGEST_REFUSAL_DELAY))
     return replace(made, waits=(*made.waits, *waits), memory=memory)

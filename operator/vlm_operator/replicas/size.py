@@ -13,5 +13,15 @@ def decide_size(facts: Facts) -> Decision:
         return Decision(
             replicas=facts.spec.replicas, reason=AS_SPECIFIED, message=f"spec.replicas is {facts.spec.replicas}"
         )
-    kept = int(facts.status.get("desiredReplicas") or 0)
+    kept = _in_force(facts)
     return Decision(replicas=kept, reason=FROZEN, message=f"the spec is refused; {kept} replicas stay")
+
+
+def _in_force(facts: Facts) -> int:
+    """The size before the spec was refused: as it was reported, else as it was accepted, else as it is. Unknown is not 0."""
+    reported = facts.status.get("desiredReplicas")
+    if reported is not None:
+        return int(reported)
+    if facts.memory.accepted is not None:
+        return facts.memory.accepted.replicas
+    return sum(replica.live for replica in facts.replicas)

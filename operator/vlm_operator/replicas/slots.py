@@ -46,7 +46,9 @@ def remember(facts: Facts, *, revision: str, now: float) -> Memory:
     memory = facts.memory if facts.memory.revision == revision else Memory(accepted=facts.memory.accepted)
     now_by_uid = {replica.uid: replica for replica in facts.replicas}
     failures = {failure.slot: failure for failure in memory.failures}
-    for seen in memory.seen:
+    # One that ended between two looks was never seen alive, and failed all the same.
+    ended = tuple(_seen(replica) for replica in facts.replicas if replica.over and replica.revision == revision)
+    for seen in dict.fromkeys((*memory.seen, *ended)):
         replica = now_by_uid.get(seen.uid)
         if seen.uid in memory.retired or (replica is not None and replica.live):
             continue
@@ -61,12 +63,16 @@ def remember(facts: Facts, *, revision: str, now: float) -> Memory:
         revision=revision,
         failures=tuple(sorted(failures.values(), key=lambda failure: failure.slot)),
         seen=tuple(
-            Seen(uid=replica.uid, slot=replica.slot, created_at=replica.created_at)
+            _seen(replica)
             for replica in facts.replicas
             if replica.live and replica.revision == revision
         ),
         retired=frozenset(uid for uid in memory.retired if uid in now_by_uid),
     )
+
+
+def _seen(replica: Replica) -> Seen:
+    return Seen(uid=replica.uid, slot=replica.slot, created_at=replica.created_at)
 
 
 def _cause(replica: Replica | None) -> tuple[str, str]:

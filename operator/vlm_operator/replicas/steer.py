@@ -4,14 +4,15 @@ The promises that shape it: a ready replica is given up only when enough others 
 there is at most one replica more than wanted and at most one loading at a time; what never served stands in nobody's way.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from vlm_operator.api.names import SERVING, pod_labels
 from vlm_operator.engines.base import PodIdentity
 from vlm_operator.replicas.actions import Action, CreatePod, Delete, Repair, Wait
 from vlm_operator.replicas.drift import first_difference
 from vlm_operator.replicas.facts import Decision, Facts, Replica, SlotFailure
-from vlm_operator.replicas.ownership import Ownership
+from vlm_operator.replicas.reading import ENGINE
 from vlm_operator.replicas.slots import ADMISSION_REFUSED, free_slots
 from vlm_operator.replicas.target import Target
 from vlm_operator.replicas.victims import Retirement, choose_victims
@@ -37,13 +38,14 @@ class Steering:
 def steer(facts: Facts, target: Target, decision: Decision, *, held: bool, now: float) -> Steering:
     """Remove what ended, give up what is surplus, create what is missing. `held`: nothing may be created now."""
     live = [replica for replica in facts.replicas if replica.live]
-    ended = [r for r in facts.replicas if r.ended and not r.terminating and r.ownership is Ownership.OURS]
+    ended = [replica for replica in facts.replicas if replica.over]
     retirements = retire(live, wanted=decision.replicas, revision=target.revision)
     gone = {retirement.replica.uid for retirement in retirements}
     staying = [replica for replica in live if replica.uid not in gone]
     slots = _slots_to_fill(facts, staying, wanted=decision.replicas, revision=target.revision)
-    created, waits = _create(facts, target, slots, now=now) if not held else ([], [])
     occupied = {r.slot for r in staying if r.revision == target.revision}
+    failures = _pass_on(facts.memory.failures, occupied=occupied, slots=slots)
+    created, waits = _create(facts, target, slots, failures, now=now) if not held else ([], [])
     return Steering(
         actions=(
             *(_delete(Retirement(replica=r, reason=_why_ended(r))) for r in ended),
@@ -53,7 +55,7 @@ def steer(facts: Facts, target: Target, decision: Decision, *, held: bool, now: 
         ),
         waits=tuple(waits),
         retired=frozenset(gone | {r.uid for r in ended}),
-        failures=tuple(f for f in facts.memory.failures if f.slot in occupied | set(slots)),
+        failures=failures,
     )
 
 
@@ -66,7 +68,9 @@ def retire(live: list[Replica], *, wanted: int, revision: str) -> tuple[Retireme
     first = tuple(Retirement(replica=r, reason="its revision is outdated and it does not serve") for r in useless)
     if wanted == 0:
         return first + tuple(Retirement(replica=r, reason="none are wanted") for r in (*current, *useful))
-    surplus = choose_victims(current, surplus=max(0, len(current) - wanted), revision=revision)
+    ready, loading = sum(r.ready for r in (*current, *useful)), sum(not r.ready for r in current)
+    too_many = max(0, len(current) - wanted, loading + min(ready, wanted) - (wanted + SURGE))
+    surplus = choose_victims(current, surplus=too_many, revision=revision)
     ready_current = sum(r.ready for r in current) - sum(v.replica.ready for v in surplus)
     if ready_current >= wanted:
         replaced = tuple(Retirement(replica=r, reason="enough replicas of the new revision are ready") for r in useful)
@@ -83,7 +87,8 @@ def _outdated_to_spare(
     """Outdated replicas that may go while the new revision is not complete yet: never one that keeps the promise."""
     ready = ready_current + sum(r.ready for r in useful)
     not_ready = [r for r in useful if not r.ready]
-    crowd = ready_current + loading + len(useful) - (wanted + SURGE)
+    # Where none loads, there must be room for the next one: what is not ready any more may never be again.
+    crowd = ready_current + max(loading, 1) + len(useful) - (wanted + SURGE)
     spare = max(0, ready - wanted) + min(len(not_ready), max(0, crowd - max(0, ready - wanted)))
     victims = choose_victims(useful, surplus=min(spare, len(useful)), revision="")
     return tuple(
@@ -99,19 +104,37 @@ def _slots_to_fill(facts: Facts, staying: list[Replica], *, wanted: int, revisio
         below = max(0, wanted - len(staying))
         surge = 0 if any(not r.ready for r in current) else wanted + SURGE - len(staying)
         missing = min(missing, max(below, min(surge, SURGE)))
-    taken = {r.slot for r in facts.replicas if r.revision == revision}
+    # One that has ended is removed before its slot is filled again.
+    taken = {r.slot for r in facts.replicas if r.revision == revision and not r.over}
     return free_slots(taken, count=max(0, missing))
 
 
-def _create(facts: Facts, target: Target, slots: tuple[int, ...], *, now: float) -> tuple[list[CreatePod], list[Wait]]:
-    failures = {failure.slot: failure for failure in facts.memory.failures}
+def _pass_on(
+    failures: tuple[SlotFailure, ...], *, occupied: set[int], slots: tuple[int, ...]
+) -> tuple[SlotFailure, ...]:
+    """The failures of the slots in use. Those of any other slot pass to one that is filled now, the worst first.
+
+    A replica that somebody deleted holds its slot while it leaves, and the one in its place takes another: were the failures
+    left behind, the two would take turns and never rest.
+    """
+    kept = {failure.slot: failure for failure in failures if failure.slot in occupied | set(slots)}
+    left = sorted((f for f in failures if f.slot not in kept), key=lambda f: (-f.count, f.slot))
+    heirs = (slot for slot in slots if slot not in kept)
+    inherited = {slot: replace(failure, slot=slot) for slot, failure in zip(heirs, left, strict=False)}
+    return tuple(sorted((kept | inherited).values(), key=lambda failure: failure.slot))
+
+
+def _create(
+    facts: Facts, target: Target, slots: tuple[int, ...], known: tuple[SlotFailure, ...], *, now: float
+) -> tuple[list[CreatePod], list[Wait]]:
+    failures = {failure.slot: failure for failure in known}
     at_rest = [failures[slot] for slot in slots if slot in failures and failures[slot].next_retry > now]
     waits = [resting(failure) for failure in at_rest]
     ready = [slot for slot in slots if slot not in {failure.slot for failure in at_rest}]
-    if any(failures[slot].reason == ADMISSION_REFUSED for slot in slots if slot in failures):
-        # What refused one pod would refuse the others: one at a time asks whether it still does.
-        refused_due = [slot for slot in ready if slot in failures]
-        ready = refused_due[:1]
+    refused = [slot for slot in slots if slot in failures and failures[slot].reason == ADMISSION_REFUSED]
+    if refused:
+        # What refused one pod would refuse the others: one at a time asks whether it still does, and all rest with it.
+        ready = refused[:1] if set(refused) <= set(ready) else []
     return [_create_pod(facts, target, slot) for slot in ready], waits
 
 
@@ -152,13 +175,20 @@ def _repair(replica: Replica, facts: Facts) -> Repair | None:
     """Put back the labels and the image of a replica. Nothing else of a pod can both be edited and be put back."""
     stored = next((known for known in facts.revisions if known.revision == replica.revision), None)
     labels = pod_labels(facts.name, role=SERVING, revision=replica.revision, slot=replica.slot)
-    metadata = {"name": replica.name, "namespace": facts.namespace, "uid": replica.uid}
-    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata | {"labels": labels}}
+    patch: dict[str, Any] = {
+        "metadata": {
+            "name": replica.name,
+            "namespace": facts.namespace,
+            "uid": replica.uid,
+            "resourceVersion": replica.resource_version,
+            "labels": labels,
+        }
+    }
+    what = "labels" if first_difference(labels, replica.labels) is not None else ""
     if stored is not None and stored.resolved.image != replica.image:
-        spec = {"containers": [{"name": "engine", "image": stored.resolved.image}]}
-        return Repair(manifest=manifest | {"spec": spec}, sentence=f"repair the image of replica {replica.name}")
-    different = first_difference(labels, replica.labels)
-    return None if different is None else Repair(manifest=manifest, sentence=f"repair labels of replica {replica.name}")
+        patch["spec"] = {"containers": [{"name": ENGINE, "image": stored.resolved.image}]}
+        what = "image"
+    return Repair(kind="Pod", patch=patch, sentence=f"repair {what} of replica {replica.name}") if what else None
 
 
 def _why_ended(replica: Replica) -> str:

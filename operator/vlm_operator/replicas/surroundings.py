@@ -11,7 +11,7 @@ from vlm_operator.api.names import DEPLOYMENT_LABEL
 from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.actions import Action, Create, Delete, Repair, Wait
 from vlm_operator.replicas.children import scripts_manifest, service_manifest
-from vlm_operator.replicas.drift import first_difference
+from vlm_operator.replicas.drift import first_difference, patch_to
 from vlm_operator.replicas.facts import Facts, StoredRevision
 from vlm_operator.replicas.ownership import Ownership, ownership
 from vlm_operator.replicas.revision import HISTORY_LIMIT, revision_manifest
@@ -54,11 +54,9 @@ def surroundings(facts: Facts, target: Target, *, now: float) -> Surroundings:
 def _wanted(facts: Facts, target: Target) -> list[dict[str, Any]]:
     place: dict[str, Any] = {"deployment": facts.name, "namespace": facts.namespace, "uid": facts.uid}
     scripts = engine(target.resolved.inputs.engine.type).scripts()
-    wanted = [_revision(facts, target, place), scripts_manifest(**place, scripts=scripts)]
     spec = facts.spec if facts.accepted else facts.memory.accepted
-    if spec is not None:
-        wanted.append(service_manifest(**place, service=spec.service))
-    return wanted
+    service = [service_manifest(**place, service=spec.service)] if spec is not None else []
+    return [*service, _revision(facts, target, place), scripts_manifest(**place, scripts=scripts)]
 
 
 def _revision(facts: Facts, target: Target, place: dict[str, Any]) -> dict[str, Any]:
@@ -88,13 +86,13 @@ def _tend(manifest: dict[str, Any], facts: Facts, *, now: float) -> Action | Wai
 
 
 def _repair(manifest: dict[str, Any], live: Mapping[str, Any], *, kind: str, name: str) -> Repair | None:
-    different = first_difference(
-        {key: part for key, part in manifest.items() if key not in {"apiVersion", "kind"}}, live
-    )
+    wanted = {key: part for key, part in manifest.items() if key not in {"apiVersion", "kind"}}
+    different = first_difference(wanted, live)
     if different is None:
         return None
-    meant = manifest | {"metadata": manifest["metadata"] | {"uid": live["metadata"]["uid"]}}
-    return Repair(manifest=meant, sentence=f"repair {different} of {kind} {name}")
+    patch = patch_to(wanted, live)
+    patch["metadata"] |= {key: live["metadata"][key] for key in ("uid", "resourceVersion")}
+    return Repair(kind=kind, patch=patch, sentence=f"repair {different} of {kind} {name}")
 
 
 def _leaving(kind: str, name: str) -> Wait:

@@ -3,12 +3,14 @@
 The first that applies wins; container states come before exit codes, since a server that was killed may still exit with 0.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from vlm_operator.replicas.facts import Trouble
 
 MESSAGE_LENGTH = 300
+REASON_LENGTH = 128
 
 
 def trouble_of(pod: Mapping[str, Any]) -> Trouble | None:
@@ -61,4 +63,12 @@ def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
 
 def _trouble(reason: str, message: str | None) -> Trouble:
     text = " ".join(str(message or reason).split())
-    return Trouble(reason=reason, message=text if len(text) <= MESSAGE_LENGTH else text[: MESSAGE_LENGTH - 1] + "…")
+    cut = text if len(text) <= MESSAGE_LENGTH else text[: MESSAGE_LENGTH - 1] + "…"
+    return Trouble(reason=_one_word(reason), message=cut)
+
+
+def _one_word(reason: str) -> str:
+    """A reason that a condition may have. Kubelets also say `OutOfnvidia.com/gpu`, container runtimes `seccomp killed`."""
+    parts = re.findall(r"[A-Za-z0-9]+", reason)
+    word = "".join(part[0].upper() + part[1:] for part in parts).lstrip("0123456789")
+    return word[:REASON_LENGTH] or "Unknown"

@@ -50,8 +50,9 @@ class Applier:
             async with self._slots:
                 await self._do(key, action)
         except KubeError as error:
-            log.warning("%s/%s: %s: not done: %s", *key, action.sentence, error)
             refusal = Refusal(code=error.code, message=error.message)
+            level = logging.DEBUG if refusal.namespace_ends else logging.WARNING
+            log.log(level, "%s/%s: %s: not done: %s", *key, action.sentence, error)
             if not refusal.passing and error.code != 403:
                 with contextlib.suppress(KubeError):
                     await self._gatherer.look_at(key, _place(action))
@@ -79,8 +80,8 @@ class Applier:
         self._cache.put(POD, await self._kube.create(POD, manifest))
 
     async def _repair(self, action: Repair) -> None:
-        kind = BY_NAME[action.manifest["kind"]]
-        self._cache.put(kind, await self._kube.apply(kind, action.manifest))
+        kind = BY_NAME[action.kind]
+        self._cache.put(kind, await self._kube.change(kind, action.patch))
 
     async def _delete(self, key: Key, action: Delete) -> None:
         kind = BY_NAME[action.kind]
@@ -96,7 +97,7 @@ class Applier:
             self._cache.put(kind, left)
         else:
             gone = {"metadata": {"namespace": key[0], "name": action.name, "uid": action.uid}}
-            self._cache.remove(kind, gone, gone=True)
+            self._cache.remove(kind, gone, certain=True)
 
 
 def _place(action: Action) -> tuple[str, str]:
@@ -105,5 +106,7 @@ def _place(action: Action) -> tuple[str, str]:
             return POD.kind, action.identity.name
         case Delete():
             return action.kind, action.name
-        case _:
+        case Repair():
+            return action.kind, action.patch["metadata"]["name"]
+        case Create():
             return action.manifest["kind"], action.manifest["metadata"]["name"]

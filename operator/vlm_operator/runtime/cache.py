@@ -4,6 +4,7 @@ Fed by lists, watch events and the answers to the operator's own writes, in any 
 was deleted does not come back.
 """
 
+import math
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -44,7 +45,7 @@ class Cache:
     def __init__(self) -> None:
         self._by_key: dict[Key, dict[tuple[str, str], Object]] = {}
         self._place: dict[tuple[str, str, str], Key] = {}
-        self._tombstones: OrderedDict[str, None] = OrderedDict()
+        self._tombstones: OrderedDict[str, float] = OrderedDict()
 
     def deployment(self, key: Key) -> Object | None:
         """The VLMDeployment itself."""
@@ -68,7 +69,9 @@ class Cache:
         home = key or key_of(kind, obj)
         old_home = self._place.get(place)
         old = self._by_key.get(old_home, {}).get((kind.kind, metadata["name"])) if old_home else None
-        if metadata.get("uid") in self._tombstones or (old is not None and version_of(old) >= version_of(obj)):
+        if version_of(obj) < self._tombstones.get(metadata.get("uid"), 0.0):
+            return set()
+        if old is not None and version_of(old) >= version_of(obj):
             return set()
         if old_home is not None and old_home != home:
             self._drop(place)
@@ -77,15 +80,16 @@ class Cache:
             self._by_key.setdefault(home, {})[kind.kind, metadata["name"]] = obj
         return {key for key in (home, old_home) if key is not None}
 
-    def remove(self, kind: Kind, obj: Object, *, gone: bool) -> set[Key]:
+    def remove(self, kind: Kind, obj: Object, *, certain: bool = False) -> set[Key]:
         """Forget an object; returns the deployments for which that is news.
 
-        `gone`: it was deleted for certain, and has not merely left a watch's selector.
+        Versions from before the removal stay away. A watch cannot tell a deleted object from one that lost the label that
+        the watch selects by, so the version that it reports may come back by another way; unless `certain`, which says
+        that no object of that uid exists any more.
         """
         metadata = obj["metadata"]
         place = (kind.kind, metadata.get("namespace", ""), metadata["name"])
-        if gone:
-            self._bury(metadata.get("uid", ""))
+        self._bury(metadata.get("uid", ""), math.inf if certain else float(version_of(obj)))
         home = self._place.get(place)
         known = self._by_key.get(home, {}).get((kind.kind, metadata["name"])) if home else None
         if home is None or known is None or known["metadata"].get("uid") != metadata.get("uid"):
@@ -108,8 +112,8 @@ class Cache:
             news |= self.put(kind, obj)
         return news
 
-    def _bury(self, uid: str) -> None:
-        self._tombstones[uid] = None
+    def _bury(self, uid: str, version: float) -> None:
+        self._tombstones[uid] = version
         while len(self._tombstones) > TOMBSTONES:
             self._tombstones.popitem(last=False)
 

@@ -59,7 +59,7 @@ class Gatherer:
             return
         self._strangers.get(key, set()).discard(place)
         if known is not None:
-            self._cache.remove(kind, known, gone=True)
+            self._cache.remove(kind, known, certain=True)
 
     async def _look_at_strangers(self, key: Key) -> None:
         for place in tuple(self._strangers.get(key, ())):

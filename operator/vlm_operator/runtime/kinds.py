@@ -17,6 +17,11 @@ class Kind:
     selector: str = ""
     """Label selector that the server applies to lists and watches of it."""
     namespaced: bool = True
+    keeps_bytes: bool = False
+    """It holds immutable JSON that the server compares byte by byte with what it makes of a patch. So it is created from
+    YAML, of which the server makes the very JSON that it will compare with."""
+    merges_lists: bool = False
+    """A change names the items of its lists by key (strategic merge patch) instead of replacing whole lists."""
 
     def path(self, *, namespace: str | None = None, name: str | None = None) -> str:
         """The path of the collection or, with a name, of one object."""
@@ -26,10 +31,12 @@ class Kind:
 
 
 VLM_DEPLOYMENT = Kind(GROUP, VERSION, PLURAL, KIND)
-POD = Kind("", "v1", "pods", "Pod", DEPLOYMENT_LABEL)
+POD = Kind("", "v1", "pods", "Pod", DEPLOYMENT_LABEL, merges_lists=True)
 SERVICE = Kind("", "v1", "services", "Service", DEPLOYMENT_LABEL)
 CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap", DEPLOYMENT_LABEL)
-CONTROLLER_REVISION = Kind("apps", "v1", "controllerrevisions", "ControllerRevision", DEPLOYMENT_LABEL)
+CONTROLLER_REVISION = Kind(
+    "apps", "v1", "controllerrevisions", "ControllerRevision", DEPLOYMENT_LABEL, keeps_bytes=True
+)
 CLAIM = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 STORAGE_CLASS = Kind("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
 EVENT = Kind("events.k8s.io", "v1", "events", "Event")

@@ -1,7 +1,10 @@
 """The Kubernetes API in plain dicts: the handful of calls that the operator makes, each with its safeguard.
 
-Objects are created by POST, changed by server-side apply that carries the uid, deleted under preconditions; status goes
-by merge patch under a resourceVersion. Nothing here retries: the work queue does.
+Objects are created by POST, changed by a patch that carries uid and resourceVersion, deleted under the same preconditions;
+status goes by merge patch under a resourceVersion. Nothing here retries: the work queue does.
+
+Why not server-side apply: after a POST it cannot take back what the POST owns. A changed port of a Service would become a
+second port, since lists with keys are merged by ownership.
 """
 
 import json
@@ -9,6 +12,7 @@ import time
 from typing import Any
 
 import aiohttp
+import yaml
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.client.exceptions import ApiException
 
@@ -22,8 +26,9 @@ CALL_TIMEOUT = 20.0
 """Seconds for one call."""
 PAGE = 500
 """Objects per page of a list."""
-APPLY = "application/apply-patch+yaml"
+STRATEGIC = "application/strategic-merge-patch+json"
 MERGE = "application/merge-patch+json"
+YAML = "application/yaml"
 
 
 class KubeError(Exception):
@@ -76,18 +81,26 @@ class Kube:
     async def create(self, kind: Kind, manifest: Object) -> Object:
         """POST an object. 409 says that the name is held by somebody."""
         path = kind.path(namespace=manifest["metadata"]["namespace"])
+        if kind.keeps_bytes:
+            text = yaml.safe_dump(manifest, allow_unicode=False, default_style='"').encode()
+            return await self._call(
+                "POST", path, body=text, content=YAML, query=_OWNED, verb="create", kind=kind.plural
+            )
         return await self._call("POST", path, body=manifest, query=_OWNED, verb="create", kind=kind.plural)
 
-    async def apply(self, kind: Kind, manifest: Object) -> Object:
-        """Server-side apply the given fields. The uid in the manifest makes an absent object answer 409, another one 422."""
-        metadata = manifest["metadata"]
-        if "uid" not in metadata:
-            message = f"an apply of {kind.kind} {metadata['name']} must carry a uid"
+    async def change(self, kind: Kind, patch: Object) -> Object:
+        """Merge the given fields into the object that the patch names with uid and resourceVersion.
+
+        Another object of that name, or a newer version of it, answers 409 or 422.
+        """
+        metadata = patch["metadata"]
+        if not {"uid", "resourceVersion"} <= metadata.keys():
+            message = f"a change of {kind.kind} {metadata['name']} must carry uid and resourceVersion"
             raise ValueError(message)
         path = kind.path(namespace=metadata["namespace"], name=metadata["name"])
-        query = _OWNED | {"force": "true"}
+        content = STRATEGIC if kind.merges_lists else MERGE
         return await self._call(
-            "PATCH", path, body=manifest, query=query, content=APPLY, verb="apply", kind=kind.plural
+            "PATCH", path, body=patch, query=_OWNED, content=content, verb="patch", kind=kind.plural
         )
 
     async def delete(
@@ -125,7 +138,7 @@ class Kube:
         *,
         verb: str,
         kind: str,
-        body: Object | None = None,
+        body: Object | bytes | None = None,
         query: Object | None = None,
         content: str = "application/json",
     ) -> Object:

@@ -51,9 +51,7 @@ class Operator:
     def feed(self, kind: Kind, event: str | None, obj: dict[str, Any]) -> None:
         """Take in one watch event."""
         if event == "DELETED":
-            # A child may merely have left the watch's selector: somebody removed its label.
-            gone = kind is VLM_DEPLOYMENT or kind.selector in (obj["metadata"].get("labels") or {})
-            news = self._cache.remove(kind, obj, gone=gone)
+            news = self._cache.remove(kind, obj)
         else:
             news = self._cache.put(kind, obj)
         self._enqueue(news)

@@ -20,6 +20,9 @@ from vlm_operator.status.summary import summarise
 CLAIM_RECHECK = 15.0
 """Seconds between looks at a claim that is not ready: claims are not watched."""
 
+NAMESPACE_RECHECK = 30.0
+"""Seconds between looks at a deployment whose namespace is being deleted; it normally goes with it before."""
+
 
 class Reconciler:
     """Brings deployments one step nearer to what is wanted."""
@@ -68,6 +71,8 @@ def _next_look(facts: Facts, done: Plan, outcomes: tuple[Outcome, ...], *, now: 
     for refusal in refusals:
         if refusal.passing:
             raise KubeError(refusal.code, "NotDone", refusal.message)
+    if any(refusal.namespace_ends for refusal in refusals):
+        return NAMESPACE_RECHECK
     if any(not refusal.by_admission for refusal in refusals):
         # The world was not as it was seen; it has been read again.
         return 0.0

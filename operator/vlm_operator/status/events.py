@@ -6,6 +6,7 @@ from typing import Any
 
 from vlm_operator.replicas.actions import Action, CreatePod, Delete, Outcome, Repair
 from vlm_operator.replicas.facts import Memory
+from vlm_operator.replicas.slots import ADMISSION_REFUSED
 from vlm_operator.status.summary import TEXT, shortened
 
 QUIET_REASONS = frozenset({"Loading", "RollingOut"})
@@ -42,9 +43,11 @@ def _deeds(actions: list[Action]) -> Iterator[Event]:
 
 
 def _failures(known: Memory, memory: Memory) -> Iterator[Event]:
-    before = {failure.slot: failure.count for failure in known.failures} if known.revision == memory.revision else {}
+    # By their times, since failures pass from one slot to another.
+    told = {(f.count, f.next_retry) for f in known.failures} if known.revision == memory.revision else set()
     for failure in memory.failures:
-        if failure.count > before.get(failure.slot, 0) and (failure.count == 1 or failure.reason != "AdmissionRefused"):
+        news = (failure.count, failure.next_retry) not in told
+        if news and (failure.count == 1 or failure.reason != ADMISSION_REFUSED):
             message = f"slot {failure.slot}: {failure.message} (failure {failure.count} in a row)"
             yield Event(type="Warning", reason=failure.reason, message=shortened(message, TEXT))
 

@@ -1,4 +1,6 @@
-module vlm-operator/hack/tools
+// The programs of Kubernetes as tools. A module's own replace lines do not count when it is a dependency, so each of its
+// staging modules is named here again, at the version that belongs to it.
+module vlm-operator/hack/controlplane/kubernetes
 
 go 1.26.0
 

@@ -57,6 +57,8 @@ def _switch(flag: str, field: str, on: Callable[[PodInputs], bool]) -> Argument:
 
 
 # Flags that take a list stand first: what follows the last one of them cannot be mistaken for a further item.
+# How files are read (--load-format, --safetensors-load-strategy) is left to spec.engine.args: prefetching is quicker on
+# network storage, but takes host memory for the whole checkpoint, and vLLM already does it on NFS when there is enough.
 # fmt: off
 ARGUMENTS: tuple[Argument, ...] = (
     _many("--served-model-name", "spec.model.name and spec.model.servedNames", served_names),

@@ -1,0 +1,143 @@
+"""What is refused before a pod is created, and the words in which it is refused."""
+
+from typing import Any
+
+import pytest
+
+from unit.engines.test_arguments import inputs
+from vlm_operator.api.findings import Finding
+from vlm_operator.engines.registry import engine
+from vlm_operator.engines.vllm.arguments import ARGUMENTS
+from vlm_operator.engines.vllm.flags import newest_flags
+from vlm_operator.engines.vllm.reserved import OWNED_FLAGS, REFUSED_FLAGS
+
+
+def check(**sections: Any) -> tuple[Finding, ...]:
+    return engine("vLLM").check(inputs(**sections))
+
+
+def about(*args: str, version: str = "0.33") -> list[str]:
+    return [finding.sentence() for finding in check(engine={"args": list(args), "version": version})]
+
+
+WRONG = [
+    (
+        ["--max-model-len", "1k"],
+        "spec.engine.args[0]: --max-model-len sets what spec.model.maxModelLen sets; remove it and use spec.model.maxModelLen",
+    ),
+    (["-tp", "2"], "args[0]: -tp sets what spec.parallelism.tensor sets"),
+    (["-q=fp8"], "args[0]: -q sets what spec.model.quantization sets"),
+    (["-q8"], "args[0]: -q8 sets what spec.model.quantization sets"),
+    (["--seed", "1", "--kv_cache_dtype=fp8"], "args[2]: --kv_cache_dtype sets what spec.model.kvCacheDtype sets"),
+    (["--limit-mm-per-prompt.image", "4"], "sets what spec.multimodal.limitsPerPrompt sets"),
+    (["--no-trust-remote-code"], "sets what spec.model.trustRemoteCode sets"),
+    (["--device-memory-utilization", "0.5"], "sets what spec.gpu.memoryUtilization sets"),
+    (["--disable-server-load-tracking"], "cannot be used: the operator sets it; remove it"),
+    (["--no-enable-server-load-tracking"], "cannot be used: the operator sets it; remove it"),
+    (["--host", "::"], "cannot be used: the operator sets it"),
+    (["--model", "other"], "sets what spec.weights sets"),
+    (["--api-key", "secret"], "set VLLM_API_KEY in spec.engine.env with valueFrom.secretKeyRef"),
+    (["--ssl-keyfile", "/x"], "plain HTTP"),
+    (["--uds", "/x"], "plain HTTP"),
+    (["--nnodes", "2"], "a replica is one pod"),
+    (["--disable-log-stats"], "reports no metrics"),
+    (["--no-such-flag"], "args[0]: vLLM 0.33 has no argument --no-such-flag"),
+    (["--tensor-parallel", "2"], "has no argument --tensor-parallel; did you mean --tensor-parallel-size?"),
+    (["--enforce-eagre"], "did you mean --enforce-eager?"),
+    (["-foo"], "vLLM 0.33 has no argument -foo"),
+    (["--"], "vLLM 0.33 has no argument --"),
+    (["other/model"], "args[0]: 'other/model' belongs to no flag; remove it"),
+    (["--seed", "1", "other/model"], "args[2]: 'other/model' belongs to no flag"),
+    (["--seed=1", "other/model"], "args[1]: 'other/model' belongs to no flag"),
+    (["--seed 1"], "args[0]: '--seed 1' belongs to no flag; write the flag and its value as two items"),
+    (["--enforce-eager", "true"], "args[0]: --enforce-eager is a switch and takes no value; remove 'true'"),
+    (["--enforce-eager=true"], "--enforce-eager is a switch and takes no value"),
+    (["--seed"], "args[0]: --seed needs a value; add it as the next item"),
+    (["--logits-processors"], "--logits-processors needs a value"),
+    (["--mm-processor-cache-type", "disk"], "--mm-processor-cache-type does not take 'disk'; choose from"),
+]
+
+
+@pytest.mark.parametrize(("args", "words"), WRONG, ids=[" ".join(row[0]) for row in WRONG])
+def test_a_wrong_argument_is_named(args: list[str], words: str) -> None:
+    (sentence,) = about(*args)
+    assert words in sentence
+
+
+RIGHT = [
+    [],
+    ["--seed", "-1"],
+    ["--seed=-1"],
+    ["--enforce-eager", "--enable-prefix-caching"],
+    ["--no-enable-prefix-caching"],
+    ["--disable-prefix-caching"],
+    ["--logits-processors", "a", "b"],
+    ["--override-generation-config", '{"temperature": 0.1}'],
+    ["--override-generation-config.temperature", "0.1"],
+    ["-cc.mode", "3"],
+    ["-O3"],
+    ["-O", "3"],
+    ["--load_format", "runai_streamer"],
+    ["--safetensors-load-strategy", "prefetch"],
+    ["--uvicorn-log-level", "warning"],
+    ["--moe-backend", "Flashinfer-Cutlass"],
+    ["--root-path", "/vlm"],
+]
+
+
+@pytest.mark.parametrize("args", RIGHT, ids=" ".join)
+def test_a_right_argument_is_left_alone(args: list[str]) -> None:
+    assert about(*args) == []
+
+
+def test_all_wrong_arguments_are_told_at_once() -> None:
+    assert len(about("stray", "--no-such", "--port", "1", "--seed")) == 4
+
+
+def test_a_version_without_facts_is_a_warning_and_conflicts_are_still_found() -> None:
+    unchecked, conflict = check(engine={"version": "0.32", "args": ["--no-such-flag", "--seed", "--port", "1"]})
+    assert (unchecked.severity, unchecked.field) == ("Warning", "spec.engine.version")
+    assert "vLLM 0.32" in unchecked.message
+    assert (conflict.severity, conflict.field) == ("Error", "spec.engine.args[2]")
+
+
+def test_a_patch_release_has_the_arguments_of_its_minor_version() -> None:
+    (sentence,) = about("--no-such-flag", version="0.33.2")
+    assert "vLLM 0.33 has no argument --no-such-flag" in sentence
+
+
+@pytest.mark.parametrize("name", ["HOME", "VLLM_PORT", "NVIDIA_VISIBLE_DEVICES", "VLLM_SERVER_DEV_MODE"])
+def test_a_reserved_variable_is_refused(name: str) -> None:
+    (finding,) = check(engine={"env": [{"name": "FINE", "value": "1"}, {"name": name, "value": "1"}]})
+    assert (finding.severity, finding.field) == ("Error", "spec.engine.env[1]")
+    assert finding.message.startswith(f"{name} cannot be set: ")
+
+
+def test_an_api_key_in_clear_is_a_warning_and_never_repeated() -> None:
+    (finding,) = check(engine={"env": [{"name": "VLLM_API_KEY", "value": "s3cret"}]})
+    assert finding.severity == "Warning"
+    assert "s3cret" not in finding.sentence()
+
+
+def test_an_api_key_in_a_secret_is_fine() -> None:
+    reference = {"secretKeyRef": {"name": "engine", "key": "token"}}
+    assert check(engine={"env": [{"name": "VLLM_API_KEY", "valueFrom": reference}]}) == ()
+
+
+def test_other_gpus_need_an_image_of_their_own() -> None:
+    (finding,) = check(gpu={"resourceName": "amd.com/gpu"})
+    assert (finding.severity, finding.field) == ("Warning", "spec.engine.image")
+    assert check(gpu={"resourceName": "amd.com/gpu"}, engine={"image": "rocm/vllm:1"}) == ()
+    assert check(gpu={"resourceName": "nvidia.com/mig-3g.40gb"}) == ()
+
+
+def test_flags_of_the_rules_exist() -> None:
+    assert OWNED_FLAGS.keys() | REFUSED_FLAGS.keys() <= newest_flags().spellings.keys()
+    assert not OWNED_FLAGS.keys() & REFUSED_FLAGS.keys()
+
+
+def test_the_fields_of_the_rules_exist() -> None:
+    spec = inputs().model_dump(by_alias=True)
+    for path in (path for argument in ARGUMENTS for path in argument.field.split(" and ") if path):
+        _, section, field = path.split(".")
+        assert field in spec[section], path

@@ -1,0 +1,38 @@
+"""The size is what the spec says; while the spec is refused it stays what it was, and unknown is not zero."""
+
+from typing import Any
+
+import pytest
+
+from unit.replicas.examples import facts, replica, spec, terminating
+from vlm_operator.api.findings import Finding
+from vlm_operator.replicas.facts import Memory
+from vlm_operator.replicas.size import AS_SPECIFIED, FROZEN, decide_size
+
+ERROR = Finding(reason="Wrong", severity="Error", field="spec", message="wrong")
+REFUSED: dict[str, Any] = {"findings": (ERROR,)}
+
+
+@pytest.mark.parametrize("replicas", [0, 1, 1000])
+def test_an_accepted_spec_decides(replicas: int) -> None:
+    found = decide_size(facts(spec(replicas=replicas), status={"desiredReplicas": 7}))
+    assert (found.replicas, found.reason) == (replicas, AS_SPECIFIED)
+    assert found.message == f"spec.replicas is {replicas}"
+
+
+FROZEN_AT: list[tuple[str, dict[str, Any], int]] = [
+    ("the size in force stays", {"status": {"desiredReplicas": 3}}, 3),
+    ("off stays off", {"status": {"desiredReplicas": 0}, "replicas": (replica(0),)}, 0),
+    ("without a status, what was last accepted", {"memory": Memory(accepted=spec(replicas=4))}, 4),
+    ("else as many as there are", {"replicas": (replica(0), replica(1), terminating(2))}, 2),
+    ("nothing was ever there", {}, 0),
+]
+
+
+@pytest.mark.parametrize(("case", "known", "size"), FROZEN_AT, ids=[row[0] for row in FROZEN_AT])
+@pytest.mark.parametrize("unreadable", [False, True])
+def test_a_refused_spec_freezes_the_size(case: str, known: dict[str, Any], size: int, unreadable: bool) -> None:  # noqa: FBT001
+    gone = {"spec": None, "inputs": None} if unreadable else {}
+    found = decide_size(facts(spec(replicas=9), **REFUSED, **known, **gone))
+    assert (found.replicas, found.reason) == (size, FROZEN)
+    assert str(size) in found.message
