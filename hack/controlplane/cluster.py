@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+import yaml
+
 from controlplane import programs
 from controlplane.api import Api, wait_until
 from controlplane.errors import ControlPlaneError, StartError, WaitTimeoutError
@@ -145,6 +147,10 @@ class ControlPlane:
         """End a program started by `start_program`."""
         self._running().stop(name, grace_seconds=grace_seconds)
 
+    def signal_program(self, name: str, number: int) -> None:
+        """Send a signal to a program started by `start_program`."""
+        self._running().signal(name, number)
+
     def ended_programs(self) -> Mapping[str, int]:
         """Return the exit status of each program that ended by itself (negative: by that signal)."""
         return self._running().ended()
@@ -189,6 +195,19 @@ class ControlPlane:
             return ready == any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
         wait_until(look, f"node {name} is {'Ready' if ready else 'not Ready'}", timeout_seconds=timeout)
+
+    def install_crd(self, file: Path) -> None:
+        """Install a CustomResourceDefinition, or what it became, and wait until its resource is served."""
+        text = file.read_text()
+        self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", input=text)
+        name = yaml.safe_load(text)["metadata"]["name"]
+
+        def look() -> bool:
+            crd = self.api.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
+            conditions = crd.get("status", {}).get("conditions") or []
+            return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+        wait_until(look, f"{name} is served")
 
     def bound_claim(self, namespace: str, name: str, *, size: str = "100Gi", mode: str = "ReadWriteMany") -> None:
         """Create a claim with a volume of its own and wait until it is Bound. There is nothing behind the volume."""

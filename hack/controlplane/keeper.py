@@ -65,6 +65,11 @@ class Keeper:
                 child.wait()
         return {}
 
+    def signal(self, name: str, number: int) -> dict[str, Any]:
+        """Send a signal to a program."""
+        self.children[name].send_signal(number)
+        return {}
+
     def poll(self) -> dict[str, Any]:
         """Tell the exit status of the programs that have ended by themselves."""
         return {"ended": {name: code for name, child in self.children.items() if (code := child.poll()) is not None}}

@@ -43,6 +43,10 @@ class Processes:
         """End the named programs together; those that ignore SIGTERM for the grace are killed."""
         self._ask(do="stop", names=list(names), grace_seconds=grace_seconds)
 
+    def signal(self, name: str, number: int) -> None:
+        """Send a signal to a program."""
+        self._ask(do="signal", name=name, number=int(number))
+
     def ended(self) -> Mapping[str, int]:
         """Return the exit status of each program that ended by itself (negative: by that signal)."""
         ended: dict[str, int] = self._ask(do="poll")["ended"]

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from controlplane.api import wait_until
 from controlplane.errors import ControlPlaneError
 from controlplane.tools import ensure_tools
 from demo.stage import Stage, kept_stage, passing_stage
@@ -34,7 +35,7 @@ def perform(stage: Stage) -> None:
     """Play the demonstration."""
     say("* install the CustomResourceDefinition")
     stage.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(CRD))
-    stage.kubectl("wait", "--for=condition=Established", "crd/vlmdeployments.vlm.dev", "--timeout=30s")
+    wait_until(lambda: stage.exists("vlmd"), "the API server serves the resource")
     say("* start the operator")
     log = stage.start_operator()
     say(f"* create the claim that would hold the weights, then apply {SAMPLE.relative_to(ROOT)}")

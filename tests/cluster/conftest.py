@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from cluster.support.operator import Deployments, RunningOperator, install_crd
+from cluster.support.operator import CRD, Deployments, RunningOperator
 from controlplane import ControlPlane, Timing, a100, ensure_tools, h100, l4
 
 _serial = itertools.count(1)
@@ -49,7 +49,7 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def operator(control_plane: ControlPlane) -> RunningOperator:
     """An operator that serves all namespaces of the shared control plane."""
-    install_crd(control_plane)
+    control_plane.install_crd(CRD)
     return RunningOperator(control_plane, "vlm-operator").start()
 
 

@@ -55,18 +55,15 @@ def remember(facts: Facts, *, revision: str, now: float) -> Memory:
         known = failures.get(seen.slot) if now - seen.created_at < HEALTHY_AFTER else None
         reason, message = _cause(replica)
         failures[seen.slot] = failed(known, slot=seen.slot, reason=reason, message=message, now=now)
-    for replica in facts.replicas:
-        if replica.live and replica.ready_since is not None and now - replica.ready_since >= HEALTHY_AFTER:
+    current = [replica for replica in facts.replicas if replica.live and replica.revision == revision]
+    for replica in current:
+        if replica.ready_since is not None and now - replica.ready_since >= HEALTHY_AFTER:
             failures.pop(replica.slot, None)
     return replace(
         memory,
         revision=revision,
         failures=tuple(sorted(failures.values(), key=lambda failure: failure.slot)),
-        seen=tuple(
-            _seen(replica)
-            for replica in facts.replicas
-            if replica.live and replica.revision == revision
-        ),
+        seen=tuple(_seen(replica) for replica in current),
         retired=frozenset(uid for uid in memory.retired if uid in now_by_uid),
     )
 

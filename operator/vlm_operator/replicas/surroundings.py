@@ -96,7 +96,11 @@ def _repair(manifest: dict[str, Any], live: Mapping[str, Any], *, kind: str, nam
 
 
 def _leaving(kind: str, name: str) -> Wait:
-    return Wait(reason=LEAVING, message=f"{kind} {name} of the previous deployment of this name is still being removed")
+    message = (
+        f"{kind} {name} of the previous deployment of this name is still being removed by the garbage collector; "
+        f"if it stays, look at its finalizers with: kubectl get {kind.lower()} {name} -o yaml"
+    )
+    return Wait(reason=LEAVING, message=message)
 
 
 def _taken(live: Mapping[str, Any], facts: Facts, *, kind: str, name: str, now: float) -> Wait:

@@ -71,7 +71,8 @@ class Cache:
         old = self._by_key.get(old_home, {}).get((kind.kind, metadata["name"])) if old_home else None
         if version_of(obj) < self._tombstones.get(metadata.get("uid"), 0.0):
             return set()
-        if old is not None and version_of(old) >= version_of(obj):
+        asked_for = key is not None and key != old_home
+        if old is not None and version_of(old) >= version_of(obj) + asked_for:
             return set()
         if old_home is not None and old_home != home:
             self._drop(place)

@@ -13,13 +13,13 @@ from vlm_operator.engines.base import PodInputs
 from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.facts import Claim, Facts
 from vlm_operator.replicas.reading import read_replica, read_revision
-from vlm_operator.runtime.cache import Cache, Key
+from vlm_operator.runtime.cache import Cache, Key, key_of
 from vlm_operator.runtime.kinds import BY_NAME, CLAIM, STORAGE_CLASS
 from vlm_operator.runtime.kube import Kube, KubeError
 
 READY_CLAIM_TRUSTED = 300.0
 """Seconds for which a bound claim is not read again."""
-OTHER_CLAIM_TRUSTED = 5.0
+OTHER_CLAIM_TRUSTED = 1.0
 
 
 @dataclass
@@ -55,7 +55,9 @@ class Gatherer:
         live = await self._kube.get(kind, namespace=key[0], name=name)
         if live is not None:
             self._cache.put(kind, live, key=key)
-            self._strangers.setdefault(key, set()).add(place)
+            watched = kind.selector in (live["metadata"].get("labels") or {}) and key_of(kind, live) == key
+            strangers = self._strangers.setdefault(key, set())
+            (strangers.discard if watched else strangers.add)(place)
             return
         self._strangers.get(key, set()).discard(place)
         if known is not None:

@@ -58,6 +58,14 @@ class Kube:
         version = await self._call("GET", "/version", verb="get", kind="version")
         return int(version["major"]), int("".join(filter(str.isdigit, version["minor"])))
 
+    async def serves(self, kind: Kind) -> bool:
+        """Whether the API server knows the kind now; False, too, when it does not answer."""
+        try:
+            found = await self._call("GET", f"/apis/{kind.group}/{kind.version}", verb="get", kind="discovery")
+        except KubeError:
+            return False
+        return any(resource["name"] == kind.plural for resource in found["resources"])
+
     async def list(self, kind: Kind, *, namespace: str | None) -> tuple[list[Object], int]:
         """All objects of a kind that its selector allows, and the resourceVersion of the list."""
         items: list[Object] = []

@@ -10,6 +10,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 import kopf
+from kopf._cogs.structs.references import Insights
 
 from vlm_operator import __version__
 from vlm_operator.runtime import telemetry
@@ -24,7 +25,7 @@ from vlm_operator.runtime.publish import Publisher
 from vlm_operator.runtime.queue import WorkQueue
 from vlm_operator.runtime.reconcile import Reconciler
 from vlm_operator.runtime.settings import Settings
-from vlm_operator.runtime.watching import registry_for, settings_for
+from vlm_operator.runtime.watching import keep_watching, registry_for, settings_for
 
 log = logging.getLogger(__name__)
 
@@ -50,10 +51,7 @@ class Operator:
 
     def feed(self, kind: Kind, event: str | None, obj: dict[str, Any]) -> None:
         """Take in one watch event."""
-        if event == "DELETED":
-            news = self._cache.remove(kind, obj)
-        else:
-            news = self._cache.put(kind, obj)
+        news = self._cache.remove(kind, obj) if event == "DELETED" else self._cache.put(kind, obj)
         self._enqueue(news)
 
     async def work(self) -> None:
@@ -127,15 +125,18 @@ async def run(settings: Settings) -> None:
         stack.push_async_callback(runner.cleanup)
         check_version(await kube.server_version())
         log.info("vlm-operator %s serves %s", __version__, ", ".join(settings.namespaces) or "all namespaces")
+        insights = Insights()
         shell = kopf.operator(
             registry=registry_for(operator.feed, lambda: connection_info(configuration)),
             settings=settings_for(namespaced=bool(settings.namespaces)),
+            insights=insights,
             clusterwide=not settings.namespaces,
             namespaces=settings.namespaces,
             standalone=True,
             stop_flag=stop,
         )
-        await _until_the_first_ends(shell, operator.work(), operator.health.measure_lag())
+        guard = keep_watching(insights, served=lambda: kube.serves(VLM_DEPLOYMENT))
+        await _until_the_first_ends(shell, guard, operator.work(), operator.health.measure_lag())
     log.info("stopped")
 
 

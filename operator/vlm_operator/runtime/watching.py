@@ -3,13 +3,21 @@
 Only `on.event` handlers, which write nothing to the objects, and each returns None: a value would be written to status.
 """
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import kopf
+from kopf._cogs.structs.references import Insights, Resource
 
 from vlm_operator.runtime import telemetry
-from vlm_operator.runtime.kinds import WATCHED, Kind
+from vlm_operator.runtime.kinds import VLM_DEPLOYMENT, WATCHED, Kind
+
+log = logging.getLogger(__name__)
+
+RESCAN = 5.0
+"""Seconds between looks whether the watch on VLMDeployments runs."""
 
 Feed = Callable[[Kind, str | None, dict[str, Any]], None]
 """Takes the kind, the type of the event (None for an initial object) and the object."""
@@ -34,6 +42,31 @@ def _register(registry: kopf.OperatorRegistry, kind: Kind, feed: Feed) -> None:
         feed(kind, event["type"], dict(event["object"]))
 
     kopf.on.event(kind.group, kind.version, kind.plural, id=f"watch-{kind.plural}", registry=registry)(handle)
+
+
+async def keep_watching(insights: Insights, *, served: Callable[[], Awaitable[bool]]) -> None:
+    """Make kopf watch VLMDeployments whenever the API server serves them, for ever.
+
+    kopf looks for the resources of a CRD when an event about it comes. The API server may announce the resource only after
+    the last such event; then kopf waits for ever, without a word. It also has no eye on CRDs where it may not list them.
+    `insights` has no public name in kopf, but is the parameter of `kopf.operator` by which this can be seen and mended.
+    """
+    kind = VLM_DEPLOYMENT
+    resource = Resource(
+        kind.group,
+        kind.version,
+        kind.plural,
+        kind=kind.kind,
+        namespaced=True,
+        verbs=frozenset({"list", "watch", "patch"}),
+    )
+    while True:
+        await asyncio.sleep(RESCAN)
+        if insights.ready_resources.is_set() and resource not in insights.watched_resources and await served():
+            log.info("the API server serves %s: watch them", kind.plural)
+            async with insights.revised:
+                insights.watched_resources.add(resource)
+                insights.revised.notify_all()
 
 
 def settings_for(*, namespaced: bool) -> kopf.OperatorSettings:

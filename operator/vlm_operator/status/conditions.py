@@ -117,7 +117,7 @@ def _available(decision: Decision, census: Census, causes: tuple[Cause, ...]) ->
     if taken is not None:
         return Verdict(kind="Available", status="False", reason=taken.reason, message=taken.message)
     if decision.replicas == 0 and census.target is not None:
-        message = "spec.replicas is 0: everything is turned off"
+        message = f"{decision.message}: everything is turned off"
         return Verdict(kind="Available", status="True", reason=SCALED_TO_ZERO, message=message)
     if census.target is not None and len(census.serving) >= decision.replicas:
         return Verdict(kind="Available", status="True", reason="Available", message=serving)

@@ -7,10 +7,12 @@ from typing import Any
 from vlm_operator.replicas.actions import Action, CreatePod, Delete, Outcome, Repair
 from vlm_operator.replicas.facts import Memory
 from vlm_operator.replicas.slots import ADMISSION_REFUSED
-from vlm_operator.status.summary import TEXT, shortened
+from vlm_operator.status.conditions import READY
 
 QUIET_REASONS = frozenset({"Loading", "RollingOut"})
 """Reasons for not being available that are part of a normal start."""
+NOTE_BYTES = 1024
+"""Longest text of an event. The API server counts bytes here, while it counts characters in a status."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +36,12 @@ def narrate(
 def _deeds(actions: list[Action]) -> Iterator[Event]:
     created = [action.identity.name for action in actions if isinstance(action, CreatePod)]
     if created:
-        yield _normal("ReplicaCreated", f"created {', '.join(created)}")
+        yield _event("Normal", "ReplicaCreated", f"created {', '.join(created)}")
     for action in actions:
         if isinstance(action, Delete) and action.kind == "Pod":
-            yield _normal("ReplicaRemoved", action.sentence)
+            yield _event("Normal", "ReplicaRemoved", action.sentence)
         elif isinstance(action, Repair):
-            yield _normal("Repaired", action.sentence)
+            yield _event("Normal", "Repaired", action.sentence)
 
 
 def _failures(known: Memory, memory: Memory) -> Iterator[Event]:
@@ -49,7 +51,7 @@ def _failures(known: Memory, memory: Memory) -> Iterator[Event]:
         news = (failure.count, failure.next_retry) not in told
         if news and (failure.count == 1 or failure.reason != ADMISSION_REFUSED):
             message = f"slot {failure.slot}: {failure.message} (failure {failure.count} in a row)"
-            yield Event(type="Warning", reason=failure.reason, message=shortened(message, TEXT))
+            yield _event("Warning", failure.reason, message)
 
 
 def _turns(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
@@ -65,18 +67,19 @@ def _turns(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Even
 
 
 def _turn(condition: Mapping[str, Any], *, was_true: bool) -> Event | None:
-    kind, reason, message = condition["type"], condition["reason"], shortened(condition["message"], TEXT)
+    kind, reason, message = condition["type"], condition["reason"], condition["message"]
     if condition["status"] == "True":
-        return (
-            None
-            if was_true or kind in {"Accepted", "WeightsReady"}
-            else _normal(f"{kind}" if kind == "Ready" else reason, message)
-        )
-    if kind == "Ready" or (reason in QUIET_REASONS and not was_true):
+        if was_true or kind in {"Accepted", "WeightsReady"}:
+            return None
+        return _event("Normal", READY if kind == READY else reason, message)
+    if kind == READY or (reason in QUIET_REASONS and not was_true):
         # What makes it not Ready is told by the other conditions.
         return None
-    return Event(type="Warning", reason=reason, message=message)
+    return _event("Warning", reason, message)
 
 
-def _normal(reason: str, message: str) -> Event:
-    return Event(type="Normal", reason=reason, message=shortened(message, TEXT))
+def _event(kind: str, reason: str, message: str) -> Event:
+    text = message.encode()
+    if len(text) > NOTE_BYTES:
+        message = text[: NOTE_BYTES - len("…".encode())].decode(errors="ignore") + "…"
+    return Event(type=kind, reason=reason, message=message)

@@ -6,7 +6,7 @@ from typing import Any
 
 from vlm_operator.api.names import SERVING, serving_selector
 from vlm_operator.replicas.actions import Plan
-from vlm_operator.replicas.facts import Decision, Facts, SlotFailure
+from vlm_operator.replicas.facts import Claim, Decision, Facts, SlotFailure
 from vlm_operator.status.census import Census, count
 from vlm_operator.status.conditions import Verdict, judge
 
@@ -33,7 +33,7 @@ def summarise(facts: Facts, decision: Decision, plan: Plan, *, now: float) -> di
         "updatedRevision": census.target,
         "conditions": [_condition(verdict, known.get(verdict.kind), facts, now=now) for verdict in verdicts],
         "failures": [_failure(failure) for failure in _worst(plan.memory.failures)],
-        "weights": {"claimName": facts.claim.name, "phase": facts.claim.phase or "NotFound"} if facts.claim else None,
+        "weights": _weights(facts.claim) if facts.claim else None,
     }
     return {key: value for key, value in status.items() if value not in (None, [])}
 
@@ -55,6 +55,10 @@ def _condition(verdict: Verdict, known: Mapping[str, Any] | None, facts: Facts, 
         "lastTransitionTime": known["lastTransitionTime"] if unchanged and known is not None else timestamp(now),
         "observedGeneration": facts.generation,
     }
+
+
+def _weights(claim: Claim) -> dict[str, str]:
+    return {"claimName": claim.name, "phase": claim.phase or ("Unknown" if claim.refused else "NotFound")}
 
 
 def _worst(failures: tuple[SlotFailure, ...]) -> list[SlotFailure]:

@@ -201,12 +201,6 @@ def manifest(name: str, **spec: Any) -> Object:
     }
 
 
-def install_crd(control_plane: ControlPlane) -> None:
-    """Install the CRD and wait until it is served."""
-    control_plane.kubectl("apply", "--server-side", "-f", str(CRD))
-    control_plane.kubectl("wait", "--for=condition=Established", "crd/vlmdeployments.vlm.dev", "--timeout=30s")
-
-
 def cli(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `vlm-operator` to its end."""
     command = [sys.executable, "-m", "vlm_operator.cli.operator", *arguments]

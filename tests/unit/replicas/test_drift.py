@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unit.replicas.examples import PLACE
+from unit.replicas.tables import table
 from vlm_operator.api.spec import Service
 from vlm_operator.replicas.children import service_manifest
 from vlm_operator.replicas.drift import first_difference, patch_to
@@ -19,8 +20,10 @@ def live(*path: str | int, value: Any) -> dict[str, Any]:
     ports = [dict(WANTED["spec"]["ports"][0])]
     metadata = {key: dict(part) if isinstance(part, dict) else part for key, part in WANTED["metadata"].items()}
     obj: dict[str, Any] = {
-        "metadata": metadata | {"uid": "u", "resourceVersion": "1", "ownerReferences": [dict(metadata["ownerReferences"][0])]},
-        "spec": WANTED["spec"] | {"clusterIP": "10.0.0.7", "selector": dict(WANTED["spec"]["selector"]), "ports": ports},
+        "metadata": metadata
+        | {"uid": "u", "resourceVersion": "1", "ownerReferences": [dict(metadata["ownerReferences"][0])]},
+        "spec": WANTED["spec"]
+        | {"clusterIP": "10.0.0.7", "selector": dict(WANTED["spec"]["selector"]), "ports": ports},
         "status": {"loadBalancer": {}},
     }
     part: Any = obj
@@ -50,8 +53,8 @@ CASES: list[tuple[str, dict[str, Any], str | None]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("case", "found", "path"), CASES, ids=[row[0] for row in CASES])
-def test_the_first_difference(case: str, found: dict[str, Any], path: str | None) -> None:
+@table("found, path", CASES)
+def test_the_first_difference(found: dict[str, Any], path: str | None) -> None:
     wanted = {key: part for key, part in WANTED.items() if key not in {"apiVersion", "kind"}}
     assert first_difference(wanted, found) == path
 
@@ -63,16 +66,19 @@ values = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(values)
 def test_nothing_differs_from_itself(value: Any) -> None:
     assert first_difference(value, value) is None
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(words, values, max_size=4), st.dictionaries(words, values, max_size=4))
 def test_what_only_the_live_object_has_never_counts(wanted: dict[str, Any], others: dict[str, Any]) -> None:
     assert first_difference(wanted, others | wanted) is None
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(words, values, min_size=1, max_size=4), words, st.integers())
 def test_what_the_live_object_lacks_is_named(wanted: dict[str, Any], key: str, value: int) -> None:
     found = {name: part for name, part in wanted.items() if name != key}
@@ -92,8 +98,8 @@ def merged(live: Any, patch: Any) -> Any:
     return kept
 
 
-@pytest.mark.parametrize(("case", "found", "path"), CASES, ids=[row[0] for row in CASES])
-def test_the_patch_puts_everything_back_and_leaves_the_rest(case: str, found: dict[str, Any], path: str | None) -> None:
+@pytest.mark.parametrize("found", [row[1] for row in CASES], ids=[row[0] for row in CASES])
+def test_the_patch_puts_everything_back_and_leaves_the_rest(found: dict[str, Any]) -> None:
     wanted = {key: part for key, part in WANTED.items() if key not in {"apiVersion", "kind"}}
     repaired = merged(found, patch_to(wanted, found))
     assert first_difference(wanted, repaired) is None
@@ -108,6 +114,7 @@ without_null = st.recursive(
 )
 
 
+@settings(max_examples=60)
 @given(st.dictionaries(words, without_null, max_size=4), st.dictionaries(words, without_null, max_size=4))
 def test_any_object_can_be_put_right(wanted: dict[str, Any], found: dict[str, Any]) -> None:
     assert first_difference(wanted, merged(found, patch_to(wanted, found))) is None

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from unit.replicas.examples import NAME, OLDER, OURS, UID
+from unit.replicas.tables import table
 from vlm_operator.replicas.ownership import Ownership, ownership
 
 WITHOUT_CONTROLLER = {key: value for key, value in OURS.items() if key != "controller"}
@@ -26,8 +25,8 @@ REFERENCES: list[tuple[str, list[dict[str, Any]] | None, Ownership]] = [
 ]
 
 
-@pytest.mark.parametrize(("case", "references", "whose"), REFERENCES, ids=[row[0] for row in REFERENCES])
-def test_whose_an_object_is(case: str, references: list[dict[str, Any]] | None, whose: Ownership) -> None:
+@table("references, whose", REFERENCES)
+def test_whose_an_object_is(references: list[dict[str, Any]] | None, whose: Ownership) -> None:
     metadata: dict[str, Any] = {"name": "x", "labels": {"vlm.dev/deployment": NAME}}
     if references is not None:
         metadata["ownerReferences"] = references

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unit.replicas.examples import NOW, facts
@@ -27,6 +27,7 @@ failures = st.lists(
 )
 
 
+@settings(max_examples=40, deadline=None)
 @given(failures)
 def test_what_is_published_comes_back(known: list[SlotFailure]) -> None:
     memory = Memory(revision="any", failures=tuple(known))

@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strategies import raw_supported_specs, specs
 from unit.replicas.examples import OURS, PLACE, inputs, raw_spec, resolved
+from unit.replicas.tables import table
 from vlm_operator.api.resource import read_spec
 from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.engines.base import PodInputs
@@ -66,7 +66,9 @@ GOLDEN: list[tuple[str, str, dict[str, Any], str | None]] = [
     (
         "data in a cache of its own",
         "25d47682fc",
-        raw_spec(multimodal={"processorCache": "8Gi", "encoderParallelism": "Data", "allowedMediaDomains": ["a.example"]}),
+        raw_spec(
+            multimodal={"processorCache": "8Gi", "encoderParallelism": "Data", "allowedMediaDomains": ["a.example"]}
+        ),
         None,
     ),
     (
@@ -94,10 +96,8 @@ GOLDEN: list[tuple[str, str, dict[str, Any], str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("case", "golden", "raw", "restarted_at"), GOLDEN, ids=[row[0] for row in GOLDEN])
-def test_a_revision_keeps_its_hash_for_ever(
-    case: str, golden: str, raw: dict[str, Any], restarted_at: str | None
-) -> None:
+@table("golden, raw, restarted_at", GOLDEN)
+def test_a_revision_keeps_its_hash_for_ever(golden: str, raw: dict[str, Any], restarted_at: str | None) -> None:
     assert revision_of(PodInputs.of(VLMDeploymentSpec.model_validate(raw), restarted_at=restarted_at)) == golden
 
 
@@ -123,8 +123,8 @@ SAME: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("case", "one", "other"), SAME, ids=[row[0] for row in SAME])
-def test_another_spelling_is_the_same_revision(case: str, one: dict[str, Any], other: dict[str, Any]) -> None:
+@table("one, other", SAME)
+def test_another_spelling_is_the_same_revision(one: dict[str, Any], other: dict[str, Any]) -> None:
     assert revision_of(inputs(**one)) == revision_of(inputs(**other))
 
 
@@ -139,8 +139,8 @@ NO_MATTER: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("section", "change"), NO_MATTER, ids=[row[0] for row in NO_MATTER])
-def test_what_does_not_shape_a_pod_makes_no_revision(section: str, change: dict[str, Any]) -> None:
+@table("change", NO_MATTER)
+def test_what_does_not_shape_a_pod_makes_no_revision(change: dict[str, Any]) -> None:
     assert revision_of(inputs(**change)) == revision_of(inputs())
 
 
@@ -169,8 +169,8 @@ FIELDS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("field", "change"), FIELDS, ids=[row[0] for row in FIELDS])
-def test_what_shapes_a_pod_makes_a_revision(field: str, change: dict[str, Any]) -> None:
+@table("change", FIELDS)
+def test_what_shapes_a_pod_makes_a_revision(change: dict[str, Any]) -> None:
     assert revision_of(inputs(**change)) != revision_of(inputs())
 
 
@@ -185,14 +185,16 @@ def test_a_restart_on_demand_makes_a_revision() -> None:
     assert len({revision_of(PodInputs.of(spec, restarted_at=restart)) for restart in restarts}) == 3
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(specs(), specs())
-def test_two_specs_share_a_revision_only_if_they_mean_the_same_pod(one: VLMDeploymentSpec, two: VLMDeploymentSpec) -> None:
+def test_two_specs_share_a_revision_only_if_they_mean_the_same_pod(
+    one: VLMDeploymentSpec, two: VLMDeploymentSpec
+) -> None:
     a, b = PodInputs.of(one), PodInputs.of(two)
     assert (revision_of(a) == revision_of(b)) == (canonical_inputs(a) == canonical_inputs(b))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(raw_supported_specs(), st.randoms(use_true_random=False))
 def test_the_order_of_keys_does_not_matter(raw: dict[str, Any], random: Any) -> None:
     def shuffled(value: Any) -> Any:
@@ -204,7 +206,7 @@ def test_the_order_of_keys_does_not_matter(raw: dict[str, Any], random: Any) -> 
     assert revision_of(one) == revision_of(two)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(raw_supported_specs())
 def test_a_spec_as_the_api_server_returns_it_is_the_same_revision(raw: dict[str, Any]) -> None:
     """The API server fills in the defaults of the schema and JSON keeps no spelling of numbers."""

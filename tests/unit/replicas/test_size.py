@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from unit.replicas.examples import facts, replica, spec, terminating
+from unit.replicas.tables import table
 from vlm_operator.api.findings import Finding
 from vlm_operator.replicas.facts import Memory
 from vlm_operator.replicas.size import AS_SPECIFIED, FROZEN, decide_size
@@ -29,9 +30,9 @@ FROZEN_AT: list[tuple[str, dict[str, Any], int]] = [
 ]
 
 
-@pytest.mark.parametrize(("case", "known", "size"), FROZEN_AT, ids=[row[0] for row in FROZEN_AT])
+@table("known, size", FROZEN_AT)
 @pytest.mark.parametrize("unreadable", [False, True])
-def test_a_refused_spec_freezes_the_size(case: str, known: dict[str, Any], size: int, unreadable: bool) -> None:  # noqa: FBT001
+def test_a_refused_spec_freezes_the_size(known: dict[str, Any], size: int, unreadable: bool) -> None:
     gone = {"spec": None, "inputs": None} if unreadable else {}
     found = decide_size(facts(spec(replicas=9), **REFUSED, **known, **gone))
     assert (found.replicas, found.reason) == (size, FROZEN)

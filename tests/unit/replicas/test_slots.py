@@ -4,10 +4,23 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unit.replicas.examples import NAME, NAMESPACE, NOW, UID, ended, facts, loading, replica, resolved, spec, terminating
+from unit.replicas.examples import (
+    NAME,
+    NAMESPACE,
+    NOW,
+    UID,
+    ended,
+    facts,
+    loading,
+    replica,
+    resolved,
+    spec,
+    terminating,
+)
+from unit.replicas.tables import table
 from vlm_operator.engines.base import PodIdentity
 from vlm_operator.replicas.actions import Create, CreatePod, Outcome, Refusal
 from vlm_operator.replicas.facts import Memory, Replica, Seen, SlotFailure
@@ -22,6 +35,7 @@ from vlm_operator.replicas.slots import (
 )
 
 
+@settings(max_examples=50)
 @given(st.sets(st.integers(0, 12)), st.integers(0, 6))
 def test_free_slots_are_the_lowest_that_nobody_has(taken: set[int], count: int) -> None:
     free = free_slots(taken, count=count)
@@ -81,8 +95,8 @@ AFTERWARDS: list[tuple[str, tuple[Replica, ...], tuple[str, str] | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("case", "now_there", "words"), AFTERWARDS, ids=[row[0] for row in AFTERWARDS])
-def test_what_became_of_a_replica(case: str, now_there: tuple[Replica, ...], words: tuple[str, str] | None) -> None:
+@table("now_there, words", AFTERWARDS)
+def test_what_became_of_a_replica(now_there: tuple[Replica, ...], words: tuple[str, str] | None) -> None:
     memory = looked(*now_there, before=(YOUNG,))
     expected = [] if words is None else [(0, *words, 1, NOW)]
     assert [(f.slot, f.reason, f.message, f.count, f.next_retry) for f in memory.failures] == expected
@@ -129,6 +143,11 @@ def test_a_replica_that_was_ready_for_long_clears_its_slot(ready_for: float, lef
     assert [f.slot for f in memory.failures] == [0, 1][2 - left - 1 :] if left else [1]
 
 
+def test_an_outdated_replica_clears_nothing() -> None:
+    healthy = replica(0, revision="old", ready_since=NOW - 2 * HEALTHY_AFTER)
+    assert len(looked(healthy, before=(), failures=(failure(0, count=4),)).failures) == 1
+
+
 def test_a_new_revision_starts_without_failures() -> None:
     known = Memory(revision="old", seen=seen(replica(0, revision="old")), failures=(failure(count=9),), accepted=spec())
     memory = remember(facts(replicas=(YOUNG,), memory=known), revision="new", now=NOW)
@@ -162,9 +181,9 @@ SETTLED: list[tuple[str, tuple[SlotFailure, ...], Outcome, list[tuple[str, int]]
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("case", "before", "outcome", "after"), SETTLED, ids=[row[0] for row in SETTLED])
+@table("before, outcome, after", SETTLED)
 def test_what_is_remembered_of_an_outcome(
-    case: str, before: tuple[SlotFailure, ...], outcome: Outcome, after: list[tuple[str, int]]
+    before: tuple[SlotFailure, ...], outcome: Outcome, after: list[tuple[str, int]]
 ) -> None:
     memory = settle(Memory(failures=before), [outcome], now=NOW)
     assert [(f.reason, f.count) for f in memory.failures] == after

@@ -88,7 +88,11 @@ def test_a_mistake_taken_back_costs_nothing() -> None:
     cluster.edit(length=1024)
     cluster.settle(rounds=5)
     assert set(cluster.pods) == names
-    numbers = {obj["metadata"]["name"]: obj["revision"] for (kind, _), obj in cluster.objects.items() if kind == "ControllerRevision"}
+    numbers = {
+        obj["metadata"]["name"]: obj["revision"]
+        for (kind, _), obj in cluster.objects.items()
+        if kind == "ControllerRevision"
+    }
     assert sorted(numbers.values()) == [2, 3], "the revision that is wanted again is the newest"
 
 
@@ -118,9 +122,9 @@ TROUBLEMAKERS = {
 @pytest.mark.parametrize("case", TROUBLEMAKERS)
 @pytest.mark.parametrize("replicas", [1, 3])
 def test_replicas_that_others_keep_removing_do_not_make_a_loop(case: str, replicas: int) -> None:
-    """For an hour every replica is removed five seconds after it got its node."""
+    """For 20 minutes every replica is removed five seconds after it got its node."""
     cluster = new_cluster(replicas=replicas)
-    for _ in range(720):
+    for _ in range(240):
         cluster.look()
         for pod in list(cluster.pods.values()):
             if pod.terminating and cluster.now - pod.created_at >= 45:
@@ -130,8 +134,24 @@ def test_replicas_that_others_keep_removing_do_not_make_a_loop(case: str, replic
             else:
                 cluster.advance(pod)
         cluster.now += 5
-    assert replicas <= cluster.posts <= 35 * replicas, cluster.posts
-    assert max(failure["count"] for failure in cluster.status["failures"]) >= 8
+    assert 6 * replicas <= cluster.posts <= 10 * replicas, cluster.posts
+    assert max(failure["count"] for failure in cluster.status["failures"]) >= 6
+
+
+def test_a_new_revision_that_is_evicted_again_and_again_rests_while_the_old_one_serves() -> None:
+    cluster = serving(replicas=2)
+    cluster.now += 3600
+    cluster.edit(length=2048)
+    posts = cluster.posts
+    for _ in range(240):
+        cluster.look()
+        for pod in list(cluster.pods.values()):
+            if not pod.ready:
+                cluster.end(pod)
+        cluster.now += 5
+    assert 6 <= cluster.posts - posts <= 10
+    assert len(cluster.ready()) == 2
+    assert cluster.condition("Available")["status"] == "True"
 
 
 def test_a_rest_survives_a_restart_of_the_operator() -> None:
@@ -196,4 +216,6 @@ def test_a_plan_of_equal_facts_is_equal() -> None:
     cluster = serving(replicas=3)
     cluster.edit(length=2048)
     facts = cluster.facts()
-    assert plan(facts, decide_size(facts), now=cluster.now) == plan(cluster.facts(), decide_size(facts), now=cluster.now)
+    assert plan(facts, decide_size(facts), now=cluster.now) == plan(
+        cluster.facts(), decide_size(facts), now=cluster.now
+    )

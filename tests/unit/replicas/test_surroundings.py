@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from unit.replicas.examples import NOW, OLDER, OURS, PLACE, UID, facts, of_length, replica, resolved, spec, stored
+from unit.replicas.examples import NOW, OLDER, PLACE, UID, facts, of_length, replica, resolved, spec, stored
+from unit.replicas.tables import table
 from vlm_operator.api.findings import Finding
 from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.actions import Create, Delete, Repair, Wait
@@ -48,12 +49,14 @@ def test_what_is_missing_is_created() -> None:
     found = tend(facts())
     assert found.waits == ()
     assert all(isinstance(action, Create) for action in found.actions)
-    assert [action.sentence for action in found.actions] == [
+    assert {action.sentence for action in found.actions} == {
         f"create ControllerRevision {stored().name}",
         "create ConfigMap m-engine-scripts",
         "create Service m",
-    ]
-    assert [a.manifest["metadata"]["ownerReferences"][0]["uid"] for a in found.actions if isinstance(a, Create)] == [UID] * 3
+    }
+    assert [a.manifest["metadata"]["ownerReferences"][0]["uid"] for a in found.actions if isinstance(a, Create)] == [
+        UID
+    ] * 3
 
 
 def test_what_is_right_is_left_alone() -> None:
@@ -66,8 +69,8 @@ EDITS: list[tuple[str, tuple[str, str], dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("case", "place", "edit", "named"), EDITS, ids=[row[0] for row in EDITS])
-def test_an_edit_is_repaired(case: str, place: tuple[str, str], edit: dict[str, Any], named: str) -> None:
+@table("place, edit, named", EDITS)
+def test_an_edit_is_repaired(place: tuple[str, str], edit: dict[str, Any], named: str) -> None:
     held = objects()
     held[place] = held[place] | edit
     (repair,) = tend(complete(objects=held)).actions
@@ -112,7 +115,9 @@ def test_an_orphan_is_not_adopted_and_the_command_to_remove_it_is_given(place: t
     assert found.actions == ()
     (wait,) = found.waits
     assert (wait.reason, wait.until) == (f"{place[0]}NameTaken", NOW + LOOK_AGAIN)
-    assert "kubectl delete pods,services,configmaps,controllerrevisions -n models -l vlm.dev/deployment=m" in wait.message
+    assert (
+        "kubectl delete pods,services,configmaps,controllerrevisions -n models -l vlm.dev/deployment=m" in wait.message
+    )
 
 
 @pytest.mark.parametrize("labels", [None, {}, {"vlm.dev/deployment": "other"}])
@@ -128,13 +133,15 @@ def test_a_strangers_object_is_not_touched(place: tuple[str, str], labels: dict[
 def test_what_is_not_taken_is_tended_meanwhile() -> None:
     held = {SERVICE: objects(ownerReferences=[])[SERVICE]}
     found = tend(facts(objects=held))
-    assert [action.sentence.split()[1] for action in found.actions] == ["ControllerRevision", "ConfigMap"]
+    assert sorted(action.sentence.split()[1] for action in found.actions) == ["ConfigMap", "ControllerRevision"]
     assert [wait.reason for wait in found.waits] == ["ServiceNameTaken"]
 
 
 def test_a_new_revision_is_numbered_as_the_newest() -> None:
     found = tend(complete(revisions=(stored(of_length(1), number=4), stored(of_length(2), number=9)), objects={}))
-    (manifest,) = [a.manifest for a in found.actions if isinstance(a, Create) and a.manifest["kind"] == "ControllerRevision"]
+    (manifest,) = [
+        a.manifest for a in found.actions if isinstance(a, Create) and a.manifest["kind"] == "ControllerRevision"
+    ]
     assert manifest["revision"] == 10
     assert "data" in manifest
 
@@ -160,7 +167,10 @@ def test_five_old_revisions_are_kept_and_those_with_replicas_beside() -> None:
         (history[1].name, "u2", "5"),
     ]
     assert len(found.actions) == 2
-    assert tend(complete(revisions=(*history[3:], history[0], current), objects=held, replicas=known.replicas)).actions == ()
+    assert (
+        tend(complete(revisions=(*history[3:], history[0], current), objects=held, replicas=known.replicas)).actions
+        == ()
+    )
 
 
 def test_a_refused_spec_moves_nothing() -> None:

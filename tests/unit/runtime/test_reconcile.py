@@ -1,0 +1,245 @@
+"""One look after another at one deployment: the real parts of the runtime against a small API server in memory.
+
+What a real API server answers is tested against one, in `tests/cluster`.
+"""
+
+from typing import Any, cast
+
+import pytest
+
+from unit.replicas.examples import NAME, NAMESPACE, NOW, raw_spec
+from unit.runtime.small_api import SmallApi
+from vlm_operator.runtime.apply import Applier
+from vlm_operator.runtime.cache import Cache
+from vlm_operator.runtime.gather import Gatherer
+from vlm_operator.runtime.kinds import CLAIM, CONFIG_MAP, CONTROLLER_REVISION, POD, SERVICE, VLM_DEPLOYMENT
+from vlm_operator.runtime.kube import Kube, KubeError
+from vlm_operator.runtime.publish import Publisher
+from vlm_operator.runtime.reconcile import CLAIM_RECHECK, Reconciler
+
+KEY = (NAMESPACE, NAME)
+OVERLOADED = KubeError(429, "TooManyRequests", "slow down")
+QUOTA = KubeError(403, "Forbidden", "exceeded quota: gpus")
+
+
+class House:
+    """An operator's parts around one deployment with a bound claim."""
+
+    def __init__(self, **sections: Any) -> None:
+        self.cache = Cache()
+        self.api = SmallApi(self.cache)
+        self.now = NOW
+        self.api.hold(
+            CLAIM, {"metadata": {"name": "models", "namespace": NAMESPACE}, "spec": {}, "status": {"phase": "Bound"}}
+        )
+        self.create(**sections)
+        self.start()
+
+    def start(self) -> None:
+        """A new operator, whose cache is full."""
+        kube = cast("Kube", self.api)
+        gatherer = Gatherer(kube, self.cache)
+        applier = Applier(kube, self.cache, gatherer)
+        publisher = Publisher(kube, self.cache, instance="test")
+        self.reconciler = Reconciler(gatherer, applier, publisher, clock=lambda: self.now)
+
+    def create(self, **sections: Any) -> None:
+        metadata = {"name": NAME, "namespace": NAMESPACE}
+        self.api.hold(VLM_DEPLOYMENT, {"metadata": metadata, "spec": raw_spec(**sections)}, watched=True)
+
+    def edit(self, **sections: Any) -> None:
+        live = self.api.objects["VLMDeployment", NAME]
+        metadata = live["metadata"] | {"generation": live["metadata"]["generation"] + 1}
+        self.api.hold(VLM_DEPLOYMENT, live | {"metadata": metadata, "spec": raw_spec(**sections)}, watched=True)
+
+    async def look(self) -> float | None:
+        return await self.reconciler.reconcile(KEY)
+
+    def pods(self) -> list[str]:
+        return sorted(name for kind, name in self.api.objects if kind == "Pod")
+
+    def make_ready(self) -> None:
+        for name in self.pods():
+            pod = self.api.objects["Pod", name]
+            ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2027-01-15T08:00:00Z"}
+            engine = {"name": "engine", "started": True, "ready": True, "state": {"running": {}}}
+            status = {"phase": "Running", "conditions": [ready], "containerStatuses": [engine]}
+            self.api.hold(POD, pod | {"spec": pod["spec"] | {"nodeName": "n"}, "status": status}, watched=True)
+
+    async def settled(self) -> "House":
+        await self.look()
+        self.make_ready()
+        await self.look()
+        self.api.calls.clear()
+        return self
+
+    def status(self) -> dict[str, Any]:
+        return cast("dict[str, Any]", self.api.objects["VLMDeployment", NAME]["status"])
+
+    def condition(self, kind: str) -> str:
+        return next(f"{c['status']}/{c['reason']}" for c in self.status()["conditions"] if c["type"] == kind)
+
+    def reasons(self) -> list[str]:
+        return [event["reason"] for event in self.api.events]
+
+
+async def test_a_deployment_comes_up() -> None:
+    house = House(replicas=2)
+    assert await house.look() is None
+    assert house.condition("Ready") == "False/Loading"
+    assert [name[-2:] for name in house.pods()] == ["-0", "-1"]
+    house.make_ready()
+    await house.look()
+    assert house.condition("Ready") == "True/Ready"
+    assert house.status()["servingReplicas"] == 2
+    assert house.reasons() == ["ReplicaCreated", "Available", "Ready"]
+
+
+async def test_when_nothing_changes_nothing_is_called() -> None:
+    house = await House(replicas=2).settled()
+    for _ in range(5):
+        house.now += 60
+        assert await house.look() is None
+    assert not house.api.calls
+
+
+async def test_a_deployment_that_is_gone_or_goes_is_left_alone() -> None:
+    house = await House().settled()
+    live = house.api.objects["VLMDeployment", NAME]
+    going = live | {"metadata": live["metadata"] | {"deletionTimestamp": "2027-01-15T08:00:00Z"}}
+    house.api.hold(VLM_DEPLOYMENT, going, watched=True)
+    assert await house.look() is None
+    house.api.lose(VLM_DEPLOYMENT, NAME)
+    assert await house.look() is None
+    assert not house.api.writes()
+
+
+async def test_a_pod_that_the_cache_does_not_show_is_found_by_its_name_and_not_read_again() -> None:
+    house = await House().settled()
+    (name,) = house.pods()
+    hidden = house.api.objects["Pod", name]
+    house.cache.remove(POD, hidden)
+    assert await house.look() == 0.0, "the world was not as it was seen: look again at once"
+    assert await house.look() is None
+    assert house.pods() == [name]
+    house.api.calls.clear()
+    await house.look()
+    assert not house.api.calls
+
+
+async def test_a_strangers_service_is_reported_watched_over_and_never_touched() -> None:
+    house = House()
+    service = house.api.hold(SERVICE, {"metadata": {"name": NAME, "namespace": NAMESPACE}, "spec": {}})
+    assert await house.look() == 0.0
+    assert await house.look() == 10.0
+    assert house.condition("Available") == "False/ServiceNameTaken"
+    assert house.pods() == []
+    assert house.api.objects["Service", NAME] == service
+
+    house.api.lose(SERVICE, NAME, watched=False)
+    assert await house.look() is None
+    assert len(house.pods()) == 1
+    assert house.condition("Available") == "False/Loading"
+
+
+async def test_also_when_it_is_labelled_as_another_deployments() -> None:
+    house = House()
+    labels = {"vlm.dev/deployment": "other"}
+    house.api.hold(
+        SERVICE, {"metadata": {"name": NAME, "namespace": NAMESPACE, "labels": labels}, "spec": {}}, watched=True
+    )
+    assert await house.look() == 0.0
+    assert await house.look() == 10.0
+    assert house.condition("Available") == "False/ServiceNameTaken"
+
+
+async def test_an_overloaded_api_server_is_left_to_the_queue_to_try_again() -> None:
+    house = House(replicas=2)
+    house.api.refusals["create Pod"] = OVERLOADED
+    with pytest.raises(KubeError, match="slow down"):
+        await house.look()
+    assert house.condition("Available") == "False/Loading", "the status is written all the same"
+    house.api.refusals.clear()
+    assert await house.look() is None
+    assert len(house.pods()) == 2
+
+
+async def test_what_admission_refuses_is_told_and_rests() -> None:
+    house = House(replicas=2)
+    house.api.refusals["create Pod"] = QUOTA
+    assert await house.look() == 5.0
+    assert house.condition("Available") == "False/AdmissionRefused"
+    assert [(f["slot"], f["count"]) for f in house.status()["failures"]] == [(0, 1), (1, 1)]
+    house.now += 2
+    assert await house.look() == 3.0
+    assert house.api.calls["create Pod"] == 2
+
+    house.api.refusals.clear()
+    house.now += 3
+    await house.look()
+    await house.look()
+    assert len(house.pods()) == 2
+    assert "failures" not in house.status()
+
+
+async def test_no_replica_is_created_while_what_it_needs_is_refused() -> None:
+    house = House()
+    house.api.refusals["create ConfigMap"] = QUOTA
+    assert await house.look() == 60.0
+    assert house.pods() == []
+    assert "create ConfigMap m-engine-scripts: exceeded quota: gpus" in house.status()["conditions"][2]["message"]
+
+
+async def test_a_change_that_is_refused_is_told() -> None:
+    house = await House().settled()
+    house.api.refusals["change Service"] = KubeError(422, "Invalid", "the port is bad")
+    house.edit(service={"port": 80})
+    assert await house.look() == 60.0
+    assert house.condition("Progressing") == "False/AdmissionRefused"
+
+
+async def test_a_new_deployment_of_the_name_starts_without_the_old_ones_memory() -> None:
+    house = House(replicas=1)
+    house.api.refusals["create Pod"] = QUOTA
+    await house.look()
+    house.api.refusals.clear()
+    assert await house.look() == 5.0
+    for kind in (CONFIG_MAP, CONTROLLER_REVISION, SERVICE, VLM_DEPLOYMENT):
+        for held, name in list(house.api.objects):
+            if held == kind.kind:
+                house.api.lose(kind, name)
+    house.create(replicas=1)
+    assert await house.look() is None
+    assert len(house.pods()) == 1
+
+
+async def test_a_claim_that_is_not_ready_is_looked_at_again() -> None:
+    house = House()
+    house.api.lose(CLAIM, "models", watched=False)
+    assert await house.look() == CLAIM_RECHECK
+    assert house.condition("WeightsReady") == "False/ClaimNotFound"
+
+
+async def test_a_refused_spec_changes_nothing_but_the_status() -> None:
+    house = await House(replicas=2).settled()
+    house.edit(replicas=0, engine={"version": "0.1"}, scaling={"maxReplicas": 3})
+    await house.look()
+    assert len(house.pods()) == 2
+    assert house.api.writes() == {"patch_status": 1}
+    assert house.condition("Accepted").startswith("False/")
+    assert house.status()["desiredReplicas"] == 2
+
+
+async def test_events_are_about_the_deployment_and_have_names_of_their_own() -> None:
+    house = await House().settled()
+    event = house.api.events[0]
+    assert event["regarding"] == {
+        "apiVersion": "vlm.dev/v1alpha1",
+        "kind": "VLMDeployment",
+        "name": NAME,
+        "namespace": NAMESPACE,
+        "uid": house.api.objects["VLMDeployment", NAME]["metadata"]["uid"],
+    }
+    names = [e["metadata"]["name"] for e in house.api.events]
+    assert len(set(names)) == len(names)
+    assert event["eventTime"] == "2027-01-15T08:00:00.000000Z"
