@@ -54,7 +54,7 @@ check: $(READY) ## format, lint, types, import contracts, generated files, dead 
 
 .PHONY: bench
 bench: tools ## measure; prints tables and writes JSON to .build/bench
-	@$(BIN)/python -m bench $(ARGS)
+	@PYTHONPATH=$(PYTHONPATH):tests $(BIN)/python -m bench $(ARGS)
 
 # -- generated files ---------------------------------------------------------------------------------------------------
 .PHONY: generate

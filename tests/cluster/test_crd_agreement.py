@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cluster.crd.cases import ACCEPTED, manifest
 from cluster.crd.server import Server, install
-from cluster.crd.violations import Place, Violation, changed, field_by_server, field_by_types, places, violations
+from cluster.crd.violations import Place, Violation, changed, edges, field_by_server, field_by_types, places, violations
 from controlplane import ControlPlane
 from strategies import raw_specs
 from vlm_operator.api.base import ApiModel
@@ -61,6 +61,18 @@ def test_both_refuse_each_violation_and_blame_the_same_field(server: Server, kin
         if field_by_server(violation.place) not in by_server or field_by_types(violation.place) not in by_types:
             wrong.append((violation.place, by_server, by_types))
     assert wrong == []
+
+
+def test_both_judge_the_ends_of_ranges_alike(server: Server) -> None:
+    (everything,) = (case for case in ACCEPTED if case.name == "everything")
+    accepted, wrong = 0, []
+    for place, spec in edges(everything.spec, SCHEMA):
+        verdict, blamed = server.judge(manifest(spec)), fields_blamed_by_types(spec)
+        accepted += verdict.accepted
+        if verdict.accepted == bool(blamed):
+            wrong.append((place, verdict.complaints, blamed))
+    assert wrong == []
+    assert accepted > 100, "few ends break a rule over several fields"
 
 
 @quick

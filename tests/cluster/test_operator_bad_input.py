@@ -124,14 +124,68 @@ def test_a_limit_range_that_forbids_the_pod_is_told(deployments: Deployments) ->
     assert "memory" in refused["message"]
 
 
-def test_pod_security_that_refuses_is_told(deployments: Deployments) -> None:
-    # The pods obey the restricted standard, so only an impossible policy refuses them.
-    deployments.api.merge_patch(
-        f"/api/v1/namespaces/{deployments.namespace}",
-        {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}},
-    )
+def test_a_namespace_that_enforces_the_restricted_standard_takes_the_pods(deployments: Deployments) -> None:
+    _label_namespace(deployments, {"pod-security.kubernetes.io/enforce": "restricted"})
     deployments.create()
     deployments.until_ready()
+
+
+def test_a_policy_that_refuses_the_pod_is_told_in_its_words_and_asked_again(
+    operator: RunningOperator, deployments: Deployments
+) -> None:
+    # The pods obey the strictest Pod Security standard, so a policy of the cluster's own stands in for it.
+    name = f"no-gpus-{deployments.namespace}"
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
+    group = "/apis/admissionregistration.k8s.io/v1"
+    policy = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": rules},
+            "validations": [{"expression": "false", "message": "GPU pods need a cost centre"}],
+        },
+    }
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": deployments.namespace}}
+    binding = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {
+            "policyName": name,
+            "validationActions": ["Deny"],
+            "matchResources": {"namespaceSelector": selector},
+        },
+    }
+    deployments.api.post(f"{group}/validatingadmissionpolicies", policy)
+    deployments.api.post(f"{group}/validatingadmissionpolicybindings", binding)
+    probe = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "probe"},
+        "spec": {"containers": [{"name": "probe", "image": "probe:1"}]},
+    }
+    wait_until(lambda: _refused(deployments, probe), "the policy is in force")
+    deployments.create(replicas=2)
+    refused = deployments.until("Available", "False", reason="AdmissionRefused")
+    assert "GPU pods need a cost centre" in refused["message"]
+    tries = len(re.findall(rf"{deployments.namespace}/qwen: create replica .*: not done", operator.text()))
+    assert tries <= 4
+    deployments.api.delete(f"{group}/validatingadmissionpolicybindings/{name}")
+    deployments.api.delete(f"{group}/validatingadmissionpolicies/{name}")
+    deployments.until_ready(timeout_seconds=90)
+
+
+def _label_namespace(deployments: Deployments, labels: dict[str, str]) -> None:
+    deployments.api.merge_patch(f"/api/v1/namespaces/{deployments.namespace}", {"metadata": {"labels": labels}})
+
+
+def _refused(deployments: Deployments, pod: dict[str, Any]) -> bool:
+    try:
+        deployments.api.post(f"{deployments.core('pods')}?dryRun=All", pod)
+    except ApiError:
+        return True
+    return False
 
 
 def test_an_image_that_cannot_be_pulled_is_explained(deployments: Deployments) -> None:

@@ -117,8 +117,11 @@ def test_a_changed_spec_replaces_one_replica_at_a_time(deployments: Deployments)
 
 
 def test_going_back_to_an_earlier_spec_reuses_its_revision(deployments: Deployments) -> None:
-    deployments.create()
+    nasty = "é😀\u2028\x7f<&> {{ x }} '\"\n\t- 1e3"
+    deployments.create(engine={"env": [{"name": "NASTY", "value": nasty}]})
     deployments.until_ready()
+    (pod,) = deployments.pods().values()
+    assert {"name": "NASTY", "value": nasty} in pod["spec"]["containers"][0]["env"]
     first = deployments.revision()
     deployments.patch(model={"maxModelLen": 4096})
     deployments.until_ready()

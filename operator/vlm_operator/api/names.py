@@ -2,6 +2,13 @@
 
 OPERATOR = "vlm-operator"
 
+NAME_PATTERN = "^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$"
+NAME_MESSAGE = (
+    "it becomes the name of a Service and the beginning of pod names: use 1 to 40 lower-case letters, digits and -,"
+    " starting with a letter and not ending with -, without dots"
+)
+"""The name of a VLMDeployment."""
+
 DEPLOYMENT_LABEL = "vlm.dev/deployment"
 ROLE_LABEL = "vlm.dev/role"
 REVISION_LABEL = "vlm.dev/revision"

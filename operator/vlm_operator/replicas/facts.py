@@ -113,7 +113,7 @@ class Memory:
     failures: tuple[SlotFailure, ...] = ()
     seen: tuple[Seen, ...] = ()
     retired: frozenset[str] = frozenset()
-    """Uids of replicas that the operator itself deleted."""
+    """Uids of replicas that the operator itself deleted at the last look."""
     accepted: VLMDeploymentSpec | None = None
     """The last spec that was accepted."""
 

@@ -64,7 +64,6 @@ def remember(facts: Facts, *, revision: str, now: float) -> Memory:
         revision=revision,
         failures=tuple(sorted(failures.values(), key=lambda failure: failure.slot)),
         seen=tuple(_seen(replica) for replica in current),
-        retired=frozenset(uid for uid in memory.retired if uid in now_by_uid),
     )
 
 

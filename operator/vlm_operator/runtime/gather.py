@@ -5,12 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vlm_operator.api.findings import Finding
-from vlm_operator.api.names import RESTARTED_AT
-from vlm_operator.api.resource import read_spec
 from vlm_operator.api.spec import VLMDeploymentSpec
-from vlm_operator.engines.base import PodInputs
-from vlm_operator.engines.registry import engine
+from vlm_operator.replicas.evaluate import Judgement, evaluate
 from vlm_operator.replicas.facts import Claim, Facts
 from vlm_operator.replicas.reading import read_replica, read_revision
 from vlm_operator.runtime.cache import Cache, Key, key_of
@@ -44,9 +40,9 @@ class Gatherer:
         if resource is None or resource["metadata"].get("deletionTimestamp"):
             self._strangers.pop(key, None)
             return None
-        spec, findings = read_spec(resource.get("spec"))
-        claim = await self._claim(key[0], spec)
-        return self._facts(key, resource, spec, findings, claim=claim)
+        judged = evaluate(resource)
+        claim = await self._claim(key[0], judged.spec)
+        return self._facts(key, resource, judged, claim=claim)
 
     async def look_at(self, key: Key, place: tuple[str, str]) -> None:
         """Read an object whose name we need and that no watch shows, and keep an eye on it."""
@@ -67,21 +63,9 @@ class Gatherer:
         for place in tuple(self._strangers.get(key, ())):
             await self.look_at(key, place)
 
-    def _facts(
-        self,
-        key: Key,
-        resource: Mapping[str, Any],
-        spec: VLMDeploymentSpec | None,
-        findings: tuple[Finding, ...],
-        *,
-        claim: Claim | None,
-    ) -> Facts:
+    def _facts(self, key: Key, resource: Mapping[str, Any], judged: Judgement, *, claim: Claim | None) -> Facts:
         metadata = resource["metadata"]
         uid = metadata["uid"]
-        inputs = None
-        if spec is not None:
-            inputs = PodInputs.of(spec, restarted_at=(metadata.get("annotations") or {}).get(RESTARTED_AT))
-            findings = (*findings, *engine(spec.engine.type).check(inputs))
         children = self._cache.children(key)
         pods = (read_replica(o, deployment=key[1], uid=uid) for (kind, _), o in children.items() if kind == "Pod")
         stored = (
@@ -94,9 +78,9 @@ class Gatherer:
             namespace=key[0],
             uid=uid,
             generation=metadata["generation"],
-            spec=spec,
-            inputs=inputs,
-            findings=findings,
+            spec=judged.spec,
+            inputs=judged.inputs,
+            findings=judged.findings,
             replicas=tuple(sorted((p for p in pods if p is not None), key=lambda p: p.name)),
             revisions=tuple(sorted((s for s in stored if s is not None), key=lambda s: s.number)),
             objects={place: obj for place, obj in children.items() if place[0] != "Pod"},

@@ -63,6 +63,14 @@ def violations(spec: Raw, schema: Raw, seen: set[str]) -> Iterator[Violation]:
                 yield Violation(kind="unknown", place=(*place, "unknown"), spec=changed(spec, place, unknown))
 
 
+def edges(spec: Raw, schema: Raw) -> Iterator[tuple[Place, Raw]]:
+    """Put every number of `spec` on each end of its range."""
+    for _, place, node in places(spec, schema):
+        for bound in ("minimum", "maximum"):
+            if bound in node:
+                yield place, changed(spec, place, node[bound])
+
+
 _WRONG_KIND = {"string": 7, "integer": "seven", "boolean": "maybe", "array": {}, "object": []}
 
 _WRONG: dict[str, Callable[[Any, Raw], Any]] = {

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from cluster.crd.cases import ACCEPTED
-from vlm_operator.api.crd import NAME_PATTERN, crd, crd_yaml
+from vlm_operator.api.crd import crd, crd_yaml
+from vlm_operator.api.names import NAME_PATTERN
 from vlm_operator.api.support import acted_on
 
 FILE = Path(__file__).parents[3] / "crds" / "vlmdeployments.vlm.dev.yaml"

@@ -107,11 +107,6 @@ def test_a_replica_that_the_operator_removed_did_not_fail() -> None:
         assert looked(*there, before=(YOUNG,), retired=frozenset({YOUNG.uid})).failures == ()
 
 
-def test_a_removed_replica_is_forgotten_when_it_is_gone() -> None:
-    assert looked(terminating(0), before=(), retired=frozenset({YOUNG.uid})).retired == {YOUNG.uid}
-    assert looked(before=(), retired=frozenset({YOUNG.uid})).retired == frozenset()
-
-
 def test_failures_of_a_slot_add_up() -> None:
     (found,) = looked(before=(YOUNG,), failures=(failure(count=2),)).failures
     assert (found.count, found.next_retry) == (3, NOW + 20)

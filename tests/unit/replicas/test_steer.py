@@ -77,6 +77,7 @@ STEPS: list[tuple[str, int, list[Replica], list[str], list[int]]] = [
     # rollout
     ("a rollout starts with one more", 2, [old(0), old(1)], [], [0]),
     ("a rollout waits while one loads", 2, [old(0), old(1), loading(0)], [], []),
+    ("one that was lost meanwhile is not made up for by a second that loads", 3, [old(0), old(1), loading(0)], [], []),
     ("a rollout goes on when it is ready", 2, [old(0), old(1), replica(0)], ["m-old-1"], [1]),
     ("a rollout ends", 2, [old(0), replica(0), replica(1)], ["m-old-0"], []),
     ("a rollout of one", 1, [old(0)], [], [0]),
