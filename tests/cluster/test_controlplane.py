@@ -186,6 +186,6 @@ def test_one_in_the_background_outlives_the_shell_and_is_found_again(
         keeper_and_owner = json.loads((home() / "facts.json").read_text())["pid"]
     finally:
         assert command("down") == "stopped"
-    assert not exists(keeper_and_owner)
+    wait_until(lambda: not exists(keeper_and_owner), "the background process is gone")
     assert not kubeconfig.exists()
     assert command("down") == "no control plane was running"

@@ -34,7 +34,7 @@ def evaluate(resource: Mapping[str, Any]) -> Judgement:
 
 
 def _name(name: Any) -> Iterator[Finding]:
-    if not isinstance(name, str) or not re.search(NAME_PATTERN, name):
+    if not isinstance(name, str) or not re.fullmatch(NAME_PATTERN, name):
         yield Finding(
             reason=INVALID_FIELD,
             severity="Error",

@@ -6,7 +6,7 @@ import logging
 import random
 import signal
 import socket
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import kopf
@@ -113,11 +113,10 @@ class Operator:
 
 async def run(settings: Settings) -> None:
     """Run the operator until SIGTERM or SIGINT."""
+    stop, shell_runs = asyncio.Event(), asyncio.Event()
+    _on_signals(stop.set)
     configuration = await connect(settings)
     kube = Kube(configuration)
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(kube.close)
         operator = Operator(settings, kube)
@@ -133,11 +132,28 @@ async def run(settings: Settings) -> None:
             clusterwide=not settings.namespaces,
             namespaces=settings.namespaces,
             standalone=True,
-            stop_flag=stop,
+            ready_flag=shell_runs,
         )
         guard = keep_watching(insights, served=lambda: kube.serves(VLM_DEPLOYMENT))
-        await _until_the_first_ends(shell, guard, operator.work(), operator.health.measure_lag())
+        await _until_the_first_ends(
+            _told_to_stop(stop, shell_runs), shell, guard, operator.work(), operator.health.measure_lag()
+        )
     log.info("stopped")
+
+
+def _on_signals(handle: Callable[[], None]) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, handle)
+
+
+async def _told_to_stop(stop: asyncio.Event, shell_runs: asyncio.Event) -> None:
+    """Return at a signal. kopf takes the signals for itself when it starts, and would then wait for our tasks: take them back."""
+    starting = asyncio.ensure_future(shell_runs.wait())
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    _on_signals(stop.set)
+    await stopping
+    starting.cancel()
 
 
 async def _until_the_first_ends(*parts: Coroutine[Any, Any, None]) -> None:

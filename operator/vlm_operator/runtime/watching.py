@@ -76,6 +76,7 @@ def settings_for(*, namespaced: bool) -> kopf.OperatorSettings:
     settings.peering.standalone = True
     settings.scanning.disabled = namespaced
     settings.process.ultimate_exiting_timeout = 10.0
+    settings.queueing.exit_timeout = 0.5
     for kind in WATCHED:
         if kind.selector:
             settings.watching.label_selectors[kind.group, kind.version, kind.plural] = kind.selector

@@ -1,0 +1,67 @@
+"""A resource is judged as a whole: its name, its fields and what the engine makes of them."""
+
+from typing import Any
+
+import pytest
+
+from unit.replicas.examples import inputs, raw_spec, spec
+from unit.replicas.tables import table
+from vlm_operator.replicas.evaluate import evaluate
+
+
+def resource(name: Any = "m", of: Any = None, **metadata: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name} | metadata, "spec": raw_spec() if of is None else of}
+
+
+def test_a_good_resource_is_read_and_nothing_is_said() -> None:
+    found = evaluate(resource())
+    assert (found.spec, found.inputs, found.findings) == (spec(), inputs(), ())
+
+
+@pytest.mark.parametrize("annotations", [None, {}, {"other": "x"}])
+def test_without_the_annotation_nothing_is_restarted(annotations: dict[str, str] | None) -> None:
+    assert evaluate(resource(annotations=annotations)).inputs == inputs()
+
+
+def test_the_annotation_enters_the_inputs() -> None:
+    found = evaluate(resource(annotations={"vlm.dev/restarted-at": "2027-01-15T08:00:00Z"})).inputs
+    assert found == inputs().model_copy(update={"restarted_at": "2027-01-15T08:00:00Z"})
+
+
+NAMES: list[tuple[str, Any, bool]] = [
+    ("one letter", "m", True),
+    ("letters, digits and dashes", "qwen25-vl-7b", True),
+    ("forty characters", "a" * 40, True),
+    ("more than forty", "a" * 41, False),
+    ("dots, which a Service cannot have", "qwen2.5-vl", False),
+    ("a digit first", "7b", False),
+    ("a dash last", "m-", False),
+    ("upper case", "Qwen", False),
+    ("a line break at the end", "m\n", False),
+    ("nothing", "", False),
+    ("no name at all", None, False),
+    ("a number, as YAML may read it", 7, False),
+]
+
+
+@table("name, good", NAMES)
+def test_names(name: Any, good: bool) -> None:
+    found = evaluate(resource(name))
+    assert [(f.field, f.severity, f.reason) for f in found.findings] == (
+        [] if good else [("metadata.name", "Error", "InvalidField")]
+    )
+    assert found.spec == spec(), "the rest is judged all the same"
+
+
+def test_everything_that_is_wrong_is_said_at_once() -> None:
+    wrong = raw_spec(scaling={"maxReplicas": 3}, engine={"version": "0.1"})
+    found = evaluate(resource("Qwen", wrong))
+    assert {"metadata.name", "spec.scaling", "spec.engine.version"} <= {finding.field for finding in found.findings}
+    assert found.spec is not None
+
+
+@pytest.mark.parametrize("raw", [{}, {"model": 7}, [], "x", raw_spec(nonsense=1)], ids=str)
+def test_a_spec_that_cannot_be_read_asks_for_nothing(raw: Any) -> None:
+    found = evaluate(resource("m", raw))
+    assert (found.spec, found.inputs) == (None, None)
+    assert any(finding.severity == "Error" for finding in found.findings)
