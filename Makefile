@@ -32,7 +32,7 @@ demo: tools ## a VLMDeployment becomes Ready on a real control plane (KEEP=1 lea
 	@$(BIN)/python -m demo $(if $(KEEP),--keep)
 
 .PHONY: cluster
-cluster: tools ## start the control plane to play with, with the CRD installed
+cluster: tools ## start a control plane to play with and print its KUBECONFIG line
 	@$(BIN)/python -m controlplane up
 
 .PHONY: cluster-down

@@ -120,6 +120,16 @@ def test_a_changed_image_of_a_replica_is_put_back(ready: Deployments) -> None:
     wait_until(lambda: ready.api.get(path)["spec"]["containers"][0]["image"] == image, "the image is as before")
 
 
+def test_an_annotation_taken_out_of_the_spec_leaves_the_service(deployments: Deployments) -> None:
+    deployments.create(service={"annotations": {"example.com/a": "1", "example.com/b": "2"}})
+    deployments.until_ready()
+    path = deployments.core("services", "qwen")
+    deployments.api.merge_patch(path, {"metadata": {"annotations": {"example.com/theirs": "3"}}})
+    deployments.patch(service={"annotations": {"example.com/a": None}})
+    left = {"example.com/b": "2", "example.com/theirs": "3"}
+    wait_until(lambda: deployments.api.get(path)["metadata"].get("annotations") == left, "only ours is gone")
+
+
 def test_an_edited_status_is_written_again(ready: Deployments) -> None:
     path = f"/apis/vlm.dev/v1alpha1/namespaces/{ready.namespace}/vlmdeployments/qwen/status"
     ready.api.merge_patch(path, {"status": {"servingReplicas": 77, "conditions": []}})

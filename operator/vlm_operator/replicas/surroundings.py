@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vlm_operator.api.names import DEPLOYMENT_LABEL
+from vlm_operator.api.names import DEPLOYMENT_LABEL, OPERATOR
 from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.actions import Action, Create, Delete, Repair, Wait
 from vlm_operator.replicas.children import scripts_manifest, service_manifest
@@ -87,17 +87,32 @@ def _tend(manifest: dict[str, Any], facts: Facts, *, now: float) -> Action | Wai
 
 def _repair(manifest: dict[str, Any], live: Mapping[str, Any], *, kind: str, name: str) -> Repair | None:
     wanted = {key: part for key, part in manifest.items() if key not in {"apiVersion", "kind"}}
-    different = first_difference(wanted, live)
+    # Without our owner reference the object would be a stranger's; others may have added theirs.
+    wanted["metadata"] = {key: part for key, part in wanted["metadata"].items() if key != "ownerReferences"}
+    abandoned = _own_annotations(live) - wanted["metadata"].get("annotations", {}).keys()
+    different = first_difference(wanted, live) or ("metadata.annotations" if abandoned else None)
     if different is None:
         return None
     patch = patch_to(wanted, live)
     patch["metadata"] |= {key: live["metadata"][key] for key in ("uid", "resourceVersion")}
+    if abandoned:
+        patch["metadata"]["annotations"] = patch["metadata"].get("annotations", {}) | dict.fromkeys(abandoned)
     return Repair(kind=kind, patch=patch, sentence=f"repair {different} of {kind} {name}")
+
+
+def _own_annotations(live: Mapping[str, Any]) -> set[str]:
+    """Annotations that the operator once set, as the API server remembers it."""
+    found: set[str] = set()
+    for entry in live["metadata"].get("managedFields") or ():
+        if entry.get("manager") == OPERATOR:
+            fields = (entry.get("fieldsV1") or {}).get("f:metadata", {}).get("f:annotations", {})
+            found |= {field.removeprefix("f:") for field in fields if field.startswith("f:")}
+    return found & (live["metadata"].get("annotations") or {}).keys()
 
 
 def _leaving(kind: str, name: str) -> Wait:
     message = (
-        f"{kind} {name} of the previous deployment of this name is still being removed by the garbage collector; "
+        f"{kind} {name} is being deleted, or of the previous deployment of this name and about to be; "
         f"if it stays, look at its finalizers with: kubectl get {kind.lower()} {name} -o yaml"
     )
     return Wait(reason=LEAVING, message=message)

@@ -28,7 +28,11 @@ def key_of(kind: Kind, obj: Object) -> Key | None:
     if kind is VLM_DEPLOYMENT:
         return namespace, metadata["name"]
     for reference in metadata.get("ownerReferences") or ():
-        if reference.get("controller") and reference.get("kind") == KIND and reference["apiVersion"].startswith(GROUP):
+        if (
+            reference.get("controller")
+            and reference.get("kind") == KIND
+            and reference["apiVersion"].split("/")[0] == GROUP
+        ):
             return namespace, reference["name"]
     label = (metadata.get("labels") or {}).get(DEPLOYMENT_LABEL)
     return (namespace, label) if label else None

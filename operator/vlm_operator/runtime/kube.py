@@ -8,11 +8,11 @@ second port, since lists with keys are merged by ownership.
 """
 
 import json
+import re
 import time
 from typing import Any
 
 import aiohttp
-import yaml
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.client.exceptions import ApiException
 
@@ -90,7 +90,7 @@ class Kube:
         """POST an object. 409 says that the name is held by somebody."""
         path = kind.path(namespace=manifest["metadata"]["namespace"])
         if kind.keeps_bytes:
-            text = yaml.safe_dump(manifest, allow_unicode=False, default_style='"').encode()
+            text = as_yaml(manifest)
             return await self._call(
                 "POST", path, body=text, content=YAML, query=_OWNED, verb="create", kind=kind.plural
             )
@@ -178,6 +178,13 @@ class Kube:
 
 
 _OWNED = {"fieldManager": OPERATOR}
+_NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+
+
+def as_yaml(manifest: Object) -> bytes:
+    """A manifest as YAML: JSON, with escapes for the characters that YAML does not allow or takes for line breaks."""
+    text = json.dumps(manifest, ensure_ascii=False)
+    return _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
 
 
 def _answer(code: int, payload: bytes | str) -> Object:

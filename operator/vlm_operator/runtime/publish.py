@@ -38,13 +38,19 @@ class Publisher:
         if resource is None or (resource.get("status") or {}) == status:
             return
         stale = {name: None for name in (resource.get("status") or {}) if name not in status}
-        updated = await self._kube.patch_status(
-            VLM_DEPLOYMENT,
-            namespace=key[0],
-            name=key[1],
-            resource_version=resource["metadata"]["resourceVersion"],
-            status={**stale, **status},
-        )
+        try:
+            updated = await self._kube.patch_status(
+                VLM_DEPLOYMENT,
+                namespace=key[0],
+                name=key[1],
+                resource_version=resource["metadata"]["resourceVersion"],
+                status={**stale, **status},
+            )
+        except KubeError as error:
+            if error.code != 404:
+                raise
+            # It was deleted meanwhile; the watch is about to say so.
+            return
         self._cache.put(VLM_DEPLOYMENT, updated)
 
     async def _publish_events(self, facts: Facts, events: Iterable[Event], *, now: float) -> None:

@@ -12,6 +12,7 @@ import kopf
 from kopf._cogs.structs.references import Insights, Resource
 
 from vlm_operator.runtime import telemetry
+from vlm_operator.runtime.forgetful import NoProgress, NothingHandled
 from vlm_operator.runtime.kinds import VLM_DEPLOYMENT, WATCHED, Kind
 
 log = logging.getLogger(__name__)
@@ -77,6 +78,8 @@ def settings_for(*, namespaced: bool) -> kopf.OperatorSettings:
     settings.scanning.disabled = namespaced
     settings.process.ultimate_exiting_timeout = 10.0
     settings.queueing.exit_timeout = 0.5
+    settings.persistence.diffbase_storage = NothingHandled()
+    settings.persistence.progress_storage = NoProgress()
     for kind in WATCHED:
         if kind.selector:
             settings.watching.label_selectors[kind.group, kind.version, kind.plural] = kind.selector

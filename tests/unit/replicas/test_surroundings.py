@@ -107,9 +107,7 @@ def test_what_is_leaving_is_waited_for(place: tuple[str, str], metadata: dict[st
     assert found.actions == ()
     (wait,) = found.waits
     assert (wait.reason, wait.until) == ("PreviousIsLeaving", None)
-    assert wait.message.startswith(
-        f"{place[0]} {place[1]} of the previous deployment of this name is still being removed"
-    )
+    assert wait.message.startswith(f"{place[0]} {place[1]} is being deleted, or of the previous deployment")
 
 
 @pytest.mark.parametrize("place", [SERVICE, SCRIPTS, REVISION])
