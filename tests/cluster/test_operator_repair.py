@@ -46,8 +46,11 @@ def test_an_ended_replica_is_removed_and_replaced(ready: Deployments) -> None:
     ready.annotate_pod(name, fault="evict", message="The node was low on resource: memory.")
     ready.until_pods(lambda pods: pod["metadata"]["uid"] not in _uids(pods), "are without it")
     ready.until_ready()
-    reasons = {event["reason"]: event["note"] for event in ready.events() if event["type"] == "Warning"}
-    assert "low on resource" in reasons["Evicted"]
+
+    def told() -> bool:
+        return any(e["reason"] == "Evicted" and "low on resource" in e["note"] for e in ready.events())
+
+    wait_until(told, "the event says why")
 
 
 def test_an_edited_service_is_repaired(ready: Deployments) -> None:
@@ -208,7 +211,7 @@ def test_orphans_are_left_alone_until_they_are_removed(deployments: Deployments)
     deployments.delete(cascade="Orphan")
     wait_until(lambda: not _owned(deployments), "the children are orphans")
     orphans = {name: pod["metadata"]["uid"] for name, pod in deployments.children("pods").items()}
-    deployments.create(replicas=2)
+    wait_until(lambda: _created(deployments), "the name is free again")
     taken = deployments.until("Available", "False", reason="ServiceNameTaken")
     command = f"kubectl delete pods,services,configmaps,controllerrevisions -n {deployments.namespace} -l vlm.dev/deployment=qwen"
     assert command in taken["message"]
