@@ -120,6 +120,8 @@ def _leaving(kind: str, name: str) -> Wait:
 
 def _taken(live: Mapping[str, Any], facts: Facts, *, kind: str, name: str, now: float) -> Wait:
     orphan = (live["metadata"].get("labels") or {}).get(DEPLOYMENT_LABEL) == facts.name
+    # By label the command would take our own replicas, too: only where there are none is it the way out.
+    orphan = orphan and not any(replica.live for replica in facts.replicas)
     if orphan:
         message = (
             f"{kind} {name} is left over from a deployment that was deleted with --cascade=orphan; it is not touched. "
