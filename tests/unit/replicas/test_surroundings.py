@@ -121,6 +121,13 @@ def test_an_orphan_is_not_adopted_and_the_command_to_remove_it_is_given(place: t
     )
 
 
+def test_while_own_replicas_live_the_advised_command_does_not_select_them() -> None:
+    held = objects() | {SERVICE: objects(ownerReferences=[])[SERVICE]}
+    (wait,) = tend(complete(objects=held, replicas=(replica(),))).waits
+    assert "kubectl delete service m -n models" in wait.message
+    assert "-l vlm.dev/deployment" not in wait.message
+
+
 @pytest.mark.parametrize("labels", [None, {}, {"vlm.dev/deployment": "other"}])
 @pytest.mark.parametrize("place", [SERVICE, SCRIPTS, REVISION])
 def test_a_strangers_object_is_not_touched(place: tuple[str, str], labels: dict[str, str] | None) -> None:
