@@ -137,8 +137,9 @@ def test_the_command_line_prints_the_crd() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["run", "--kubeconfig=/nowhere"], "no usable cluster configuration in /nowhere"),
+        (["run", "--kubeconfig=/nowhere"], "no usable cluster configuration in /nowhere: there is no such file"),
         (["run", "--workers=0"], "--workers"),
+        (["run", "--namespace="], "--namespace"),
         (["run", "--health-port=99999"], "--health-port"),
         (["run", "--log-level=nonsense"], "--log-level"),
         (["run", "--nonsense"], "--nonsense"),

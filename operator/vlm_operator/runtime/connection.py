@@ -21,6 +21,7 @@ class StartError(Exception):
 
 async def connect(settings: Settings) -> Configuration:
     """Find the API server and the credentials."""
+    _must_exist(settings.kubeconfig)
     configuration = Configuration()
     try:
         if _in_cluster(settings):
@@ -35,6 +36,12 @@ async def connect(settings: Settings) -> Configuration:
         message = f"no usable cluster configuration in {where}: {error}; set --kubeconfig or KUBECONFIG"
         raise StartError(message) from error
     return configuration
+
+
+def _must_exist(kubeconfig: Path | None) -> None:
+    if kubeconfig is not None and not kubeconfig.is_file():
+        message = f"no usable cluster configuration in {kubeconfig}: there is no such file; correct --kubeconfig"
+        raise StartError(message)
 
 
 def _in_cluster(settings: Settings) -> bool:

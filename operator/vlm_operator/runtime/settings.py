@@ -1,7 +1,7 @@
 """The settings of a running operator, checked once at the edge."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -15,7 +15,7 @@ class Settings(BaseModel):
     """File to connect with. Default: KUBECONFIG, else the pod's ServiceAccount, else ~/.kube/config."""
     context: str | None = None
     """Context within the file. Default: its current one."""
-    namespaces: tuple[str, ...] = ()
+    namespaces: tuple[Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")], ...] = ()
     """Namespaces to serve. Default: all."""
     health_host: str = "0.0.0.0"  # noqa: S104 # probes and Prometheus come from other addresses of the cluster
     """Address of /healthz, /readyz and /metrics."""
