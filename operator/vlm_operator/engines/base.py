@@ -7,6 +7,7 @@ from vlm_operator.api.base import ApiModel
 from vlm_operator.api.findings import Finding
 from vlm_operator.api.model import Engine as EngineSpec
 from vlm_operator.api.model import Gpu, Model, Multimodal, Parallelism
+from vlm_operator.api.names import SLOT_LABEL
 from vlm_operator.api.pod_template import PodTemplate
 from vlm_operator.api.spec import Drain, VLMDeploymentSpec
 from vlm_operator.api.weights import Weights
@@ -69,6 +70,13 @@ class PodIdentity:
         return f"{self.deployment}-{self.revision}-{self.slot}"
 
 
+def sibling(pod: dict[str, Any], identity: PodIdentity) -> dict[str, Any]:
+    """The pod of another slot of the same revision and role: it differs in name and slot alone."""
+    metadata = pod["metadata"]
+    labels = metadata["labels"] | {SLOT_LABEL: str(identity.slot)}
+    return pod | {"metadata": metadata | {"name": identity.name, "labels": labels}}
+
+
 class Engine(Protocol):
     """What the operator needs to know about an engine."""
 
@@ -81,7 +89,7 @@ class Engine(Protocol):
         ...
 
     def render_pod(self, resolved: Resolved, identity: PodIdentity) -> dict[str, Any]:
-        """The manifest of a pod."""
+        """The manifest of a pod. For other slots of the same revision and role see `sibling`."""
         ...
 
     def scripts(self) -> dict[str, str]:

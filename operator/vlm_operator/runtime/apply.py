@@ -7,19 +7,23 @@ the next look decides. Nothing is raised: an error of the connection or the serv
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 
+from vlm_operator.engines.base import sibling
 from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.actions import Action, Create, CreatePod, Delete, Outcome, Refusal, Repair
 from vlm_operator.runtime.cache import Cache, Key
 from vlm_operator.runtime.gather import Gatherer
 from vlm_operator.runtime.kinds import BY_NAME, POD
-from vlm_operator.runtime.kube import Kube, KubeError
+from vlm_operator.runtime.kube import Kube, KubeError, Object
 
 log = logging.getLogger(__name__)
 
 CALLS_AT_ONCE = 32
 """Writes in flight for all deployments together."""
+
+Call = Callable[[], Awaitable[None]]
 
 
 class Applier:
@@ -36,19 +40,24 @@ class Applier:
         around = [action for action in actions if isinstance(action, Create | Repair)]
         deletions = [action for action in actions if isinstance(action, Delete)]
         replicas = [action for action in actions if isinstance(action, CreatePod)]
-        outcomes = await self._together(key, around)
-        outcomes += await self._together(key, deletions)
+        # The pods are rendered while the API server works on what stands around them.
+        outcomes, pods = await asyncio.gather(
+            self._together(key, [(action, partial(self._set_up, action)) for action in around]), _rendered(replicas)
+        )
+        outcomes += await self._together(key, [(action, partial(self._delete, key, action)) for action in deletions])
         if all(outcome.refusal is None for outcome in outcomes if isinstance(outcome.action, Create)):
-            outcomes += await self._together(key, replicas)
+            outcomes += await self._together(
+                key, [(action, partial(self._create, pod)) for action, pod in zip(replicas, pods, strict=True)]
+            )
         return tuple(outcomes)
 
-    async def _together(self, key: Key, actions: Sequence[Action]) -> list[Outcome]:
-        return list(await asyncio.gather(*(self._try(key, action) for action in actions)))
+    async def _together(self, key: Key, calls: Iterable[tuple[Action, Call]]) -> list[Outcome]:
+        return list(await asyncio.gather(*(self._try(key, action, call) for action, call in calls)))
 
-    async def _try(self, key: Key, action: Action) -> Outcome:
+    async def _try(self, key: Key, action: Action, call: Call) -> Outcome:
         try:
             async with self._slots:
-                await self._do(key, action)
+                await call()
         except KubeError as error:
             refusal = Refusal(code=error.code, message=error.message)
             level = logging.DEBUG if refusal.namespace_ends else logging.WARNING
@@ -60,24 +69,12 @@ class Applier:
         log.info("%s/%s: %s", *key, action.sentence)
         return Outcome(action=action)
 
-    def _do(self, key: Key, action: Action) -> Awaitable[None]:
-        match action:
-            case Create():
-                return self._create(action)
-            case Repair():
-                return self._repair(action)
-            case CreatePod():
-                return self._create_pod(action)
-            case Delete():
-                return self._delete(key, action)
+    async def _set_up(self, action: Create | Repair) -> None:
+        await (self._create(action.manifest) if isinstance(action, Create) else self._repair(action))
 
-    async def _create(self, action: Create) -> None:
-        kind = BY_NAME[action.manifest["kind"]]
-        self._cache.put(kind, await self._kube.create(kind, action.manifest))
-
-    async def _create_pod(self, action: CreatePod) -> None:
-        manifest = engine(action.resolved.inputs.engine.type).render_pod(action.resolved, action.identity)
-        self._cache.put(POD, await self._kube.create(POD, manifest))
+    async def _create(self, manifest: Object) -> None:
+        kind = BY_NAME[manifest["kind"]]
+        self._cache.put(kind, await self._kube.create(kind, manifest))
 
     async def _repair(self, action: Repair) -> None:
         kind = BY_NAME[action.kind]
@@ -98,6 +95,19 @@ class Applier:
         else:
             gone = {"metadata": {"namespace": key[0], "name": action.name, "uid": action.uid}}
             self._cache.remove(kind, gone, certain=True)
+
+
+async def _rendered(actions: Sequence[CreatePod]) -> list[Object]:
+    """The pods to create, each revision and role rendered once."""
+    first: dict[tuple[str, str], Object] = {}
+    pods = []
+    for action in actions:
+        identity = action.identity
+        kind = identity.revision, identity.role
+        if kind not in first:
+            first[kind] = engine(action.resolved.inputs.engine.type).render_pod(action.resolved, identity)
+        pods.append(sibling(first[kind], identity))
+    return pods
 
 
 def _place(action: Action) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from unit.engines.golden_files import NAMES, inputs_of, rendered, resource_and_p
 from unit.engines.plain_pod import plain_pod
 from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.engines import rendering
-from vlm_operator.engines.base import PodIdentity, PodInputs, Resolved
+from vlm_operator.engines.base import PodIdentity, PodInputs, Resolved, sibling
 from vlm_operator.engines.registry import engine
 from vlm_operator.engines.vllm import pod
 from vlm_operator.engines.vllm.reserved import RESERVED_VARIABLES
@@ -42,6 +43,8 @@ def test_the_rendered_pod_equals_the_plain_one_also_after_storage(
     stored = Resolved.model_validate_json(resolved.model_dump_json(by_alias=True, exclude_defaults=True))
     assert vllm.render_pod(resolved, identity) == plain_pod(resolved, identity)
     assert vllm.render_pod(stored, identity) == plain_pod(resolved, identity)
+    another = replace(identity, slot=identity.slot + 1)
+    assert sibling(vllm.render_pod(resolved, identity), another) == vllm.render_pod(resolved, another)
 
 
 @pytest.mark.parametrize("path", sorted(TEMPLATES.rglob("*.j2")), ids=lambda path: path.name)
