@@ -40,9 +40,10 @@ class Applier:
         around = [action for action in actions if isinstance(action, Create | Repair)]
         deletions = [action for action in actions if isinstance(action, Delete)]
         replicas = [action for action in actions if isinstance(action, CreatePod)]
-        # The pods are rendered while the API server works on what stands around them.
+        # Rendering takes as long as a call: a thread does it while the API server works on what stands around.
         outcomes, pods = await asyncio.gather(
-            self._together(key, [(action, partial(self._set_up, action)) for action in around]), _rendered(replicas)
+            self._together(key, [(action, partial(self._set_up, action)) for action in around]),
+            asyncio.to_thread(_rendered, replicas),
         )
         outcomes += await self._together(key, [(action, partial(self._delete, key, action)) for action in deletions])
         if all(outcome.refusal is None for outcome in outcomes if isinstance(outcome.action, Create)):
@@ -97,7 +98,7 @@ class Applier:
             self._cache.remove(kind, gone, certain=True)
 
 
-async def _rendered(actions: Sequence[CreatePod]) -> list[Object]:
+def _rendered(actions: Sequence[CreatePod]) -> list[Object]:
     """The pods to create, each revision and role rendered once."""
     first: dict[tuple[str, str], Object] = {}
     pods = []
