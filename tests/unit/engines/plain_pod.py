@@ -58,7 +58,7 @@ def _metadata(wanted: Fields, identity: PodIdentity) -> Fields:
             "vlm.dev/revision": identity.revision,
             "vlm.dev/slot": str(identity.slot),
         },
-        "annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "true", **wanted.get("annotations", {})},
+        "annotations": wanted.get("annotations", {}),
         "ownerReferences": [
             {
                 "apiVersion": "vlm.dev/v1alpha1",
