@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vlm_operator.api.findings import Finding
-from vlm_operator.api.spec import VLMDeploymentSpec
+from vlm_operator.api.spec import Service, VLMDeploymentSpec
 from vlm_operator.engines.base import PodInputs, Resolved
 from vlm_operator.replicas.ownership import Ownership
 
@@ -16,6 +16,8 @@ class Trouble:
 
     reason: str
     message: str
+    advice: str = ""
+    """What to do about it, where that can be told."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,6 +64,8 @@ class StoredRevision:
     number: int
     """Place in the history: the greater, the later it was wanted."""
     resolved: Resolved
+    service: Service | None
+    """How the Service was wanted when the revision was last accepted; None when that cannot be read."""
     live: Mapping[str, Any]
 
     @property
@@ -99,6 +103,7 @@ class SlotFailure:
 class Seen:
     """A live replica at the last look, remembered so that its disappearance is noticed."""
 
+    name: str
     uid: str
     slot: int
     created_at: float
@@ -114,8 +119,11 @@ class Memory:
     seen: tuple[Seen, ...] = ()
     retired: frozenset[str] = frozenset()
     """Uids of replicas that the operator itself deleted at the last look."""
-    accepted: VLMDeploymentSpec | None = None
-    """The last spec that was accepted."""
+
+    @property
+    def expected(self) -> tuple[Seen, ...]:
+        """Replicas that should still be there: the operator itself removed none of them."""
+        return tuple(seen for seen in self.seen if seen.uid not in self.retired)
 
 
 @dataclass(frozen=True, kw_only=True)

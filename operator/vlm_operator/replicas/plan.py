@@ -21,8 +21,6 @@ def plan(facts: Facts, decision: Decision, *, now: float) -> Plan:
         return Plan(memory=facts.memory)
     facts = replace(facts, replicas=tuple(sorted(facts.replicas, key=lambda replica: replica.name)))
     memory = remember(facts, revision=target.revision, now=now)
-    if facts.accepted:
-        memory = replace(memory, accepted=facts.spec)
     facts = replace(facts, memory=memory)
     around = surroundings(facts, target, now=now)
     replicas = steer(facts, target, decision, held=bool(around.waits), now=now)

@@ -7,9 +7,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from vlm_operator.api.names import REVISION_LABEL, ROLE_LABEL, SLOT_LABEL
+from vlm_operator.api.spec import Service
 from vlm_operator.engines.base import Resolved
 from vlm_operator.replicas.facts import Replica, StoredRevision
 from vlm_operator.replicas.ownership import Ownership, ownership
+from vlm_operator.replicas.revision import SERVICE_SETTINGS
 from vlm_operator.replicas.trouble import trouble_of
 
 ENGINE = "engine"
@@ -23,7 +25,7 @@ def epoch(timestamp: str | None) -> float | None:
 
 
 def read_replica(pod: Mapping[str, Any], *, deployment: str, uid: str) -> Replica | None:
-    """The facts about a pod; None for one that neither is ours nor is named like a replica."""
+    """The facts about a pod, ours or not; None for one that has no slot, neither by its name nor by its labels."""
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
     whose = ownership(pod, deployment=deployment, uid=uid)
     labels = metadata.get("labels") or {}
@@ -56,7 +58,7 @@ def read_replica(pod: Mapping[str, Any], *, deployment: str, uid: str) -> Replic
 
 
 def _identity(name: str, labels: Mapping[str, str], *, deployment: str) -> tuple[str, int | None]:
-    """Revision and slot: by name, which nobody can edit; the labels only confirm it."""
+    """Revision and slot: by name, which nobody can edit, else by label."""
     revision, _, slot = name.removeprefix(f"{deployment}-").rpartition("-")
     if name.startswith(f"{deployment}-") and revision and slot.isdecimal():
         return revision, int(slot)
@@ -83,5 +85,13 @@ def read_revision(obj: Mapping[str, Any], *, deployment: str, uid: str) -> Store
         revision=name.removeprefix(f"{deployment}-"),
         number=int(obj.get("revision") or 0),
         resolved=resolved,
+        service=_service((obj["metadata"].get("annotations") or {}).get(SERVICE_SETTINGS, "")),
         live=obj,
     )
+
+
+def _service(settings: str) -> Service | None:
+    try:
+        return Service.model_validate_json(settings)
+    except ValidationError:
+        return None

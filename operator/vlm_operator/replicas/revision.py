@@ -9,11 +9,14 @@ import json
 from typing import Any
 
 from vlm_operator.api.names import REVISION_LABEL, child_labels, owner_reference, revision_name
+from vlm_operator.api.spec import Service
 from vlm_operator.engines.base import PodInputs, Resolved
 
 HEX_DIGITS = 10
 HISTORY_LIMIT = 5
 """Old revisions that are kept beyond those with pods."""
+SERVICE_SETTINGS = "vlm.dev/service"
+"""Annotation: how the Service was wanted when the revision was last accepted. The data of a revision can never change."""
 
 
 def canonical_inputs(inputs: PodInputs) -> dict[str, Any]:
@@ -36,10 +39,17 @@ def revision_of(inputs: PodInputs) -> str:
 
 
 def revision_manifest(
-    *, deployment: str, namespace: str, uid: str, revision: str, number: int, resolved: Resolved
+    *,
+    deployment: str,
+    namespace: str,
+    uid: str,
+    revision: str,
+    number: int,
+    resolved: Resolved,
+    service: Service | None,
 ) -> dict[str, Any]:
-    """The ControllerRevision that stores a revision."""
-    return {
+    """The ControllerRevision that stores a revision, and beside it what a refused edit must not change."""
+    manifest: dict[str, Any] = {
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
         "metadata": {
@@ -51,3 +61,7 @@ def revision_manifest(
         "data": {"resolved": resolved.model_dump(mode="json", by_alias=True, exclude_none=True)},
         "revision": number,
     }
+    if service is not None:
+        settings = service.model_dump(mode="json", by_alias=True, exclude_none=True)
+        manifest["metadata"]["annotations"] = {SERVICE_SETTINGS: json.dumps(settings, sort_keys=True)}
+    return manifest

@@ -18,10 +18,6 @@ def decide_size(facts: Facts) -> Decision:
 
 
 def _in_force(facts: Facts) -> int:
-    """The size before the spec was refused: as it was reported, else as it was accepted, else as it is. Unknown is not 0."""
+    """The size before the spec was refused: as it was reported, else as many as there are. Unknown is not 0."""
     reported = facts.status.get("desiredReplicas")
-    if reported is not None:
-        return int(reported)
-    if facts.memory.accepted is not None:
-        return facts.memory.accepted.replicas
-    return sum(replica.live for replica in facts.replicas)
+    return sum(replica.live for replica in facts.replicas) if reported is None else int(reported)

@@ -43,7 +43,7 @@ def remember(facts: Facts, *, revision: str, now: float) -> Memory:
     A live replica of the last look that has ended or gone without the operator's doing counts as a failure of its slot,
     whatever the cause; so neither a failing node nor somebody's clean-up job can make the operator create pods in a loop.
     """
-    memory = facts.memory if facts.memory.revision == revision else Memory(accepted=facts.memory.accepted)
+    memory = facts.memory if facts.memory.revision == revision else Memory()
     now_by_uid = {replica.uid: replica for replica in facts.replicas}
     failures = {failure.slot: failure for failure in memory.failures}
     # One that ended between two looks was never seen alive, and failed all the same.
@@ -68,7 +68,7 @@ def remember(facts: Facts, *, revision: str, now: float) -> Memory:
 
 
 def _seen(replica: Replica) -> Seen:
-    return Seen(uid=replica.uid, slot=replica.slot, created_at=replica.created_at)
+    return Seen(name=replica.name, uid=replica.uid, slot=replica.slot, created_at=replica.created_at)
 
 
 def _cause(replica: Replica | None) -> tuple[str, str]:

@@ -13,12 +13,11 @@ from vlm_operator.replicas.actions import Action, CreatePod, Delete, Repair, Wai
 from vlm_operator.replicas.drift import first_difference
 from vlm_operator.replicas.facts import Decision, Facts, Replica, SlotFailure
 from vlm_operator.replicas.reading import ENGINE
-from vlm_operator.replicas.slots import ADMISSION_REFUSED, free_slots
+from vlm_operator.replicas.rollout import retire, slots_to_fill
+from vlm_operator.replicas.slots import ADMISSION_REFUSED
 from vlm_operator.replicas.target import Target
-from vlm_operator.replicas.victims import Retirement, choose_victims
+from vlm_operator.replicas.victims import Retirement
 
-SURGE = 1
-"""Replicas above the wanted number while a revision rolls out."""
 NEVER_SERVED_GRACE = 5
 """Seconds for a replica that holds no requests. Its engine may not even react to the signal while it starts."""
 BACKING_OFF = "BackingOff"
@@ -42,7 +41,7 @@ def steer(facts: Facts, target: Target, decision: Decision, *, held: bool, now: 
     retirements = retire(live, wanted=decision.replicas, revision=target.revision)
     gone = {retirement.replica.uid for retirement in retirements}
     staying = [replica for replica in live if replica.uid not in gone]
-    slots = _slots_to_fill(facts, staying, wanted=decision.replicas, revision=target.revision)
+    slots = slots_to_fill(facts, staying, wanted=decision.replicas, revision=target.revision)
     occupied = {r.slot for r in staying if r.revision == target.revision}
     failures = _pass_on(facts.memory.failures, occupied=occupied, slots=slots)
     created, waits = _create(facts, target, slots, failures, now=now) if not held else ([], [])
@@ -57,56 +56,6 @@ def steer(facts: Facts, target: Target, decision: Decision, *, held: bool, now: 
         retired=frozenset(gone | {r.uid for r in ended}),
         failures=failures,
     )
-
-
-def retire(live: list[Replica], *, wanted: int, revision: str) -> tuple[Retirement, ...]:
-    """The live replicas to give up now."""
-    outdated = [r for r in live if r.revision != revision]
-    useless = [r for r in outdated if not r.ready and not r.started]
-    useful = [r for r in outdated if r not in useless]
-    current = [r for r in live if r.revision == revision]
-    first = tuple(Retirement(replica=r, reason="its revision is outdated and it does not serve") for r in useless)
-    if wanted == 0:
-        return first + tuple(Retirement(replica=r, reason="none are wanted") for r in (*current, *useful))
-    ready, loading = sum(r.ready for r in (*current, *useful)), sum(not r.ready for r in current)
-    too_many = max(0, len(current) - wanted, loading + min(ready, wanted) - (wanted + SURGE))
-    surplus = choose_victims(current, surplus=too_many, revision=revision)
-    ready_current = sum(r.ready for r in current) - sum(v.replica.ready for v in surplus)
-    if ready_current >= wanted:
-        replaced = tuple(Retirement(replica=r, reason="enough replicas of the new revision are ready") for r in useful)
-    else:
-        replaced = _outdated_to_spare(
-            useful, ready_current=ready_current, loading=len(current) - ready_current, wanted=wanted
-        )
-    return first + surplus + replaced
-
-
-def _outdated_to_spare(
-    useful: list[Replica], *, ready_current: int, loading: int, wanted: int
-) -> tuple[Retirement, ...]:
-    """Outdated replicas that may go while the new revision is not complete yet: never one that keeps the promise."""
-    ready = ready_current + sum(r.ready for r in useful)
-    not_ready = [r for r in useful if not r.ready]
-    # Where none loads, there must be room for the next one: what is not ready any more may never be again.
-    crowd = ready_current + max(loading, 1) + len(useful) - (wanted + SURGE)
-    spare = max(0, ready - wanted) + min(len(not_ready), max(0, crowd - max(0, ready - wanted)))
-    victims = choose_victims(useful, surplus=min(spare, len(useful)), revision="")
-    return tuple(
-        Retirement(replica=v.replica, reason="its revision is outdated and enough others are ready") for v in victims
-    )
-
-
-def _slots_to_fill(facts: Facts, staying: list[Replica], *, wanted: int, revision: str) -> tuple[int, ...]:
-    """Slots for new replicas: all that are missing, but one at a time where outdated ones still serve."""
-    current = [r for r in staying if r.revision == revision]
-    missing = wanted - len(current)
-    if len(current) < len(staying):
-        below = max(0, wanted - len(staying))
-        surge = 0 if any(not r.ready for r in current) else wanted + SURGE - len(staying)
-        missing = min(missing, max(below, min(surge, SURGE)))
-    # One that has ended is removed before its slot is filled again.
-    taken = {r.slot for r in facts.replicas if r.revision == revision and not r.over}
-    return free_slots(taken, count=max(0, missing))
 
 
 def _pass_on(

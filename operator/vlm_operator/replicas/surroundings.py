@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vlm_operator.api.names import DEPLOYMENT_LABEL, OPERATOR
+from vlm_operator.api.spec import Service
 from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.actions import Action, Create, Delete, Repair, Wait
 from vlm_operator.replicas.children import scripts_manifest, service_manifest
@@ -54,16 +55,25 @@ def surroundings(facts: Facts, target: Target, *, now: float) -> Surroundings:
 def _wanted(facts: Facts, target: Target) -> list[dict[str, Any]]:
     place: dict[str, Any] = {"deployment": facts.name, "namespace": facts.namespace, "uid": facts.uid}
     scripts = engine(target.resolved.inputs.engine.type).scripts()
-    spec = facts.spec if facts.accepted else facts.memory.accepted
-    service = [service_manifest(**place, service=spec.service)] if spec is not None else []
-    return [*service, _revision(facts, target, place), scripts_manifest(**place, scripts=scripts)]
+    settings = _service_settings(facts, target)
+    service = [service_manifest(**place, service=settings)] if settings is not None else []
+    return [*service, _revision(facts, target, settings, place), scripts_manifest(**place, scripts=scripts)]
 
 
-def _revision(facts: Facts, target: Target, place: dict[str, Any]) -> dict[str, Any]:
+def _service_settings(facts: Facts, target: Target) -> Service | None:
+    """How the Service is wanted: as the spec says, or while that is refused as it was accepted before."""
+    if facts.accepted and facts.spec is not None:
+        return facts.spec.service
+    return target.stored.service if target.stored is not None else None
+
+
+def _revision(facts: Facts, target: Target, service: Service | None, place: dict[str, Any]) -> dict[str, Any]:
     """The manifest of the wanted revision, numbered as the newest one."""
     newest = max((known.number for known in facts.revisions), default=0)
     number = target.stored.number if target.stored and target.stored.number == newest else newest + 1
-    manifest = revision_manifest(**place, revision=target.revision, number=number, resolved=target.resolved)
+    manifest = revision_manifest(
+        **place, revision=target.revision, number=number, resolved=target.resolved, service=service
+    )
     if target.stored is not None:
         # The data of a ControllerRevision can never change.
         del manifest["data"]

@@ -5,9 +5,11 @@ The first that applies wins; container states come before exit codes, since a se
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from vlm_operator.replicas.facts import Trouble
+from vlm_operator.replicas.scheduling import advice, evidence
 
 MESSAGE_LENGTH = 300
 REASON_LENGTH = 128
@@ -20,12 +22,16 @@ def trouble_of(pod: Mapping[str, Any]) -> Trouble | None:
         return _ended(status)
     unscheduled = _condition(status, "PodScheduled")
     if unscheduled.get("status") == "False":
-        return _trouble(unscheduled.get("reason") or "Unschedulable", unscheduled.get("message"))
+        return _unscheduled(unscheduled.get("reason") or "Unschedulable", unscheduled.get("message") or "")
     for container in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
         found = _of_container(container)
         if found is not None:
             return found
     return None
+
+
+def _unscheduled(reason: str, message: str) -> Trouble:
+    return replace(_trouble(reason, evidence(message)), advice=advice(message))
 
 
 def _of_container(container: Mapping[str, Any]) -> Trouble | None:

@@ -1,16 +1,16 @@
 """Gathers the facts about one deployment: from the cache, and by a read where nothing is watched."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.replicas.evaluate import Judgement, evaluate
-from vlm_operator.replicas.facts import Claim, Facts
+from vlm_operator.replicas.facts import Claim, Facts, Seen
 from vlm_operator.replicas.reading import read_replica, read_revision
 from vlm_operator.runtime.cache import Cache, Key, key_of
-from vlm_operator.runtime.kinds import BY_NAME, CLAIM, STORAGE_CLASS
+from vlm_operator.runtime.kinds import BY_NAME, CLAIM, POD, STORAGE_CLASS
 from vlm_operator.runtime.kube import Kube, KubeError
 
 READY_CLAIM_TRUSTED = 300.0
@@ -33,13 +33,17 @@ class Gatherer:
         self._claims: dict[tuple[str, str], _Known] = {}
         self._strangers: dict[Key, set[tuple[str, str]]] = {}
 
-    async def gather(self, key: Key) -> Facts | None:
-        """The facts; None when there is nothing to act on: no such deployment, or one that is being deleted."""
+    async def gather(self, key: Key, *, expected: Iterable[Seen] = ()) -> Facts | None:
+        """The facts; None when there is nothing to act on: no such deployment, or one that is being deleted.
+
+        An `expected` replica that the cache does not show is read: to a watch by label, one that lost its label is gone.
+        """
         await self._look_at_strangers(key)
         resource = self._cache.deployment(key)
         if resource is None or resource["metadata"].get("deletionTimestamp"):
             self._strangers.pop(key, None)
             return None
+        await self._look_for(key, expected)
         judged = evaluate(resource)
         claim = await self._claim(key[0], judged.spec)
         return self._facts(key, resource, judged, claim=claim)
@@ -62,6 +66,12 @@ class Gatherer:
     async def _look_at_strangers(self, key: Key) -> None:
         for place in tuple(self._strangers.get(key, ())):
             await self.look_at(key, place)
+
+    async def _look_for(self, key: Key, expected: Iterable[Seen]) -> None:
+        there = {obj["metadata"]["uid"] for obj in self._cache.children(key).values()}
+        for seen in expected:
+            if seen.uid not in there:
+                await self.look_at(key, (POD.kind, seen.name))
 
     def _facts(self, key: Key, resource: Mapping[str, Any], judged: Judgement, *, claim: Claim | None) -> Facts:
         metadata = resource["metadata"]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import kopf
-from kopf._cogs.structs.references import Insights
+from kopf._cogs.structs.references import Insights  # no public name, see `watching.keep_watching`
 
 from vlm_operator import __version__
 from vlm_operator.runtime import telemetry

@@ -25,15 +25,8 @@ class Publisher:
         self._cache = cache
         self._instance = instance
 
-    async def publish(
-        self, key: Key, facts: Facts, *, status: Mapping[str, Any], events: Iterable[Event], now: float
-    ) -> None:
-        """Write the status if it changed, and record the events."""
-        await self._publish_status(key, status)
-        await self._publish_events(facts, events, now=now)
-
-    async def _publish_status(self, key: Key, status: Mapping[str, Any]) -> None:
-        """Write the status unless the API server has it already."""
+    async def write(self, key: Key, status: Mapping[str, Any]) -> None:
+        """Write the status unless the API server has it already. Raises `KubeError` when it is refused."""
         resource = self._cache.deployment(key)
         if resource is None or (resource.get("status") or {}) == status:
             return
@@ -53,7 +46,7 @@ class Publisher:
             return
         self._cache.put(VLM_DEPLOYMENT, updated)
 
-    async def _publish_events(self, facts: Facts, events: Iterable[Event], *, now: float) -> None:
+    async def tell(self, facts: Facts, events: Iterable[Event], *, now: float) -> None:
         """Record events. One that cannot be recorded is logged and lost: nothing depends on it."""
         for event in events:
             log.log(

@@ -14,7 +14,7 @@ from vlm_operator.runtime.cache import Key
 from vlm_operator.runtime.gather import Gatherer
 from vlm_operator.runtime.kube import KubeError
 from vlm_operator.runtime.publish import Publisher
-from vlm_operator.status.events import narrate
+from vlm_operator.status.events import deeds, turns
 from vlm_operator.status.summary import summarise
 
 CLAIM_RECHECK = 15.0
@@ -49,19 +49,22 @@ class Reconciler:
         outcomes = await self._applier.apply(key, made.actions)
         done = carried_out(made, outcomes, now=now)
         self._memories[key] = (facts.uid, done.memory)
+        # What was done is told before anything else can fail: no later look knows of it. A condition is told once its
+        # status is written, and so is found again by the next look where that fails.
+        await self._publisher.tell(facts, deeds(outcomes, known=facts.memory, memory=done.memory), now=now)
 
         after = await self._gather(key) if made.actions else replace(facts, memory=done.memory)
         if after is not None and after.uid == facts.uid:
             status = summarise(after, decision, done, now=now)
-            events = narrate(outcomes, before=facts.status, after=status, known=facts.memory, memory=done.memory)
-            await self._publisher.publish(key, after, status=status, events=events, now=now)
+            await self._publisher.write(key, status)
+            await self._publisher.tell(after, turns(before=facts.status, after=status), now=now)
         return _next_look(facts, done, outcomes, now=now)
 
     async def _gather(self, key: Key) -> Facts | None:
-        facts = await self._gatherer.gather(key)
+        uid, memory = self._memories.get(key, ("", Memory()))
+        facts = await self._gatherer.gather(key, expected=memory.expected)
         if facts is None:
             return None
-        uid, memory = self._memories.get(key, ("", Memory()))
         return replace(facts, memory=memory if uid == facts.uid else recall(facts.status))
 
 

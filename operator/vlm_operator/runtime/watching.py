@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import kopf
-from kopf._cogs.structs.references import Insights, Resource
+from kopf._cogs.structs.references import Insights, Resource  # no public names, see `keep_watching`
 
 from vlm_operator.runtime import telemetry
 from vlm_operator.runtime.forgetful import NoProgress, NothingHandled

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vlm_operator.replicas.actions import Wait
-from vlm_operator.replicas.facts import Claim, Decision, Facts, Replica
+from vlm_operator.replicas.facts import Claim, Decision, Facts, Replica, Trouble
 from vlm_operator.status.census import Census
 
 ACCEPTED = "Accepted"
@@ -35,6 +35,8 @@ class Cause:
 
     reason: str
     message: str
+    brief: str = ""
+    """The message for where another condition tells the whole."""
 
 
 def judge(facts: Facts, decision: Decision, census: Census, waits: tuple[Wait, ...]) -> tuple[Verdict, ...]:
@@ -85,7 +87,7 @@ def _causes(census: Census, waits: tuple[Wait, ...]) -> Iterator[Cause]:
     if census.target is None:
         yield Cause(reason=NO_REVISION, message="no spec was accepted yet, so there is nothing to run")
     waiting = [replica for replica in census.current if not replica.ready]
-    troubled = [replica for replica in waiting if replica.trouble is not None]
+    troubled = [(replica, replica.trouble) for replica in waiting if replica.trouble is not None]
     if troubled:
         yield _trouble(troubled, census)
     if census.outdated:
@@ -99,16 +101,20 @@ def _causes(census: Census, waits: tuple[Wait, ...]) -> Iterator[Cause]:
         yield Cause(reason=LOADING, message=message)
 
 
-def _trouble(troubled: list[Replica], census: Census) -> Cause:
+def _trouble(troubled: list[tuple[Replica, Trouble]], census: Census) -> Cause:
     """The trouble of most replicas."""
-    by_reason: dict[str, list[Replica]] = {}
-    for replica in troubled:
-        if replica.trouble is not None:
-            by_reason.setdefault(replica.trouble.reason, []).append(replica)
-    reason, replicas = max(by_reason.items(), key=lambda item: (len(item[1]), item[0]))
-    example = min(replicas, key=lambda replica: replica.slot)
-    evidence = example.trouble.message if example.trouble is not None else ""
-    return Cause(reason=reason, message=f"{len(replicas)} of {census.wanted} replicas: {evidence} ({example.name})")
+    by_reason: dict[str, list[tuple[Replica, Trouble]]] = {}
+    for replica, trouble in troubled:
+        by_reason.setdefault(trouble.reason, []).append((replica, trouble))
+    reason, alike = max(by_reason.items(), key=lambda item: (len(item[1]), item[0]))
+    example, trouble = min(alike, key=lambda pair: pair[0].slot)
+    others = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
+    advice = f"; {trouble.advice}" if trouble.advice else ""
+    return Cause(
+        reason=reason,
+        message=f"{trouble.message} ({example.name}{others}){advice}",
+        brief=f"{len(alike)} of {census.wanted} replicas are held up; condition {READY} has the cause",
+    )
 
 
 def _available(decision: Decision, census: Census, causes: tuple[Cause, ...]) -> Verdict:
@@ -135,7 +141,8 @@ def _progressing(accepted: Verdict, census: Census, causes: tuple[Cause, ...]) -
         return Verdict(kind="Progressing", status="False", reason=COMPLETE, message="everything is as it should be")
     cause = causes[0]
     stuck = cause.reason.endswith("NameTaken") or cause.reason == "AdmissionRefused"
-    return Verdict(kind="Progressing", status="False" if stuck else "True", reason=cause.reason, message=cause.message)
+    status, message = "False" if stuck else "True", cause.brief or cause.message
+    return Verdict(kind="Progressing", status=status, reason=cause.reason, message=message)
 
 
 def _ready(accepted: Verdict, available: Verdict, census: Census, causes: tuple[Cause, ...]) -> Verdict:

@@ -7,10 +7,10 @@ from typing import Any
 from vlm_operator.replicas.actions import Action, CreatePod, Delete, Outcome, Repair
 from vlm_operator.replicas.facts import Memory
 from vlm_operator.replicas.slots import ADMISSION_REFUSED
-from vlm_operator.status.conditions import READY
+from vlm_operator.status.conditions import LOADING, NO_REVISION, READY, ROLLING_OUT
 
-QUIET_REASONS = frozenset({"Loading", "RollingOut"})
-"""Reasons for not being available that are part of a normal start."""
+QUIET_REASONS = frozenset({LOADING, ROLLING_OUT, NO_REVISION})
+"""Reasons for not being available that are no news at first: a normal start, and a refusal that Accepted tells."""
 NOTE_BYTES = 1024
 """Longest text of an event. The API server counts bytes here, while it counts characters in a status."""
 
@@ -25,22 +25,25 @@ class Event:
     message: str
 
 
-def narrate(
-    outcomes: Iterable[Outcome], *, before: Mapping[str, Any], after: Mapping[str, Any], known: Memory, memory: Memory
-) -> tuple[Event, ...]:
-    """Events for what was done, for replicas that failed, and for conditions that changed."""
+def deeds(outcomes: Iterable[Outcome], *, known: Memory, memory: Memory) -> tuple[Event, ...]:
+    """Events for what was done, and for replicas that failed. Only the look that did or noticed it can tell."""
     done = [outcome.action for outcome in outcomes if outcome.refusal is None]
-    return (*_deeds(done), *_failures(known, memory), *_turns(before, after))
+    return (*_done(done), *_failures(known, memory))
 
 
-def _deeds(actions: list[Action]) -> Iterator[Event]:
+def turns(*, before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Event, ...]:
+    """Events for conditions that differ between two statuses."""
+    return tuple(_turns(before, after))
+
+
+def _done(actions: list[Action]) -> Iterator[Event]:
     created = [action.identity.name for action in actions if isinstance(action, CreatePod)]
     if created:
         yield _event("Normal", "ReplicaCreated", f"created {', '.join(created)}")
     for action in actions:
         if isinstance(action, Delete) and action.kind == "Pod":
             yield _event("Normal", "ReplicaRemoved", action.sentence)
-        elif isinstance(action, Repair):
+        elif isinstance(action, Repair) and action.kind != "ControllerRevision":
             yield _event("Normal", "Repaired", action.sentence)
 
 

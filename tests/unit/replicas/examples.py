@@ -53,10 +53,13 @@ def resolved(of: PodInputs | None = None) -> Resolved:
 def stored(of: PodInputs | None = None, *, number: int = 1, **metadata: Any) -> StoredRevision:
     """A revision of ours as it was read."""
     revision = revision_of(of or inputs())
-    live = revision_manifest(**PLACE, revision=revision, number=number, resolved=resolved(of))
+    service = spec().service
+    live = revision_manifest(**PLACE, revision=revision, number=number, resolved=resolved(of), service=service)
     live["metadata"] |= {"uid": f"uid-of-revision-{revision}", "resourceVersion": "5"} | metadata
     name = revision_name(NAME, revision)
-    return StoredRevision(name=name, revision=revision, number=number, resolved=resolved(of), live=live)
+    return StoredRevision(
+        name=name, revision=revision, number=number, resolved=resolved(of), service=service, live=live
+    )
 
 
 def facts(of: VLMDeploymentSpec | None = None, **changes: Any) -> Facts:

@@ -20,7 +20,7 @@ from vlm_operator.replicas.plan import carried_out, plan
 from vlm_operator.replicas.reading import read_replica, read_revision
 from vlm_operator.replicas.recall import recall
 from vlm_operator.replicas.size import decide_size
-from vlm_operator.status.events import Event, narrate
+from vlm_operator.status.events import Event, deeds, turns
 from vlm_operator.status.summary import summarise
 
 Object = dict[str, Any]
@@ -142,7 +142,8 @@ class Cluster:
         after = replace(self.facts(), memory=done.memory)
         status = summarise(after, decision, done, now=self.now)
         VLMDeploymentStatus.model_validate(status)
-        self.events += narrate(outcomes, before=self.status, after=status, known=before.memory, memory=done.memory)
+        self.events += deeds(outcomes, known=before.memory, memory=done.memory)
+        self.events += turns(before=self.status, after=status)
         self.status = status
 
     def _carry_out(self, actions: tuple[Action, ...]) -> Iterator[Outcome]:

@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from unit.replicas.model_cluster import QUOTA, Pod, new_cluster
 from vlm_operator.replicas.plan import plan
+from vlm_operator.replicas.rollout import SURGE
 from vlm_operator.replicas.size import decide_size
-from vlm_operator.replicas.steer import SURGE
 
 LENGTHS = (1024, 2048, 4096)
 SIZES = st.integers(0, 4)

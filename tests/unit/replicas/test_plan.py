@@ -22,7 +22,7 @@ def planned(known: Facts) -> Plan:
 
 
 def test_nothing_is_planned_before_a_spec_was_accepted() -> None:
-    memory = Memory(accepted=spec(replicas=2))
+    memory = Memory(revision="old")
     assert planned(facts(findings=(ERROR,), memory=memory)) == Plan(memory=memory)
 
 
@@ -30,13 +30,6 @@ def test_a_refused_spec_still_replaces_what_failed() -> None:
     known = facts(findings=(ERROR,), revisions=(KNOWN,), status={"desiredReplicas": 2})
     slots = [action.identity.slot for action in planned(known).actions if isinstance(action, CreatePod)]
     assert slots == [0, 1]
-
-
-def test_what_is_accepted_is_remembered_until_something_else_is() -> None:
-    accepted = planned(facts(spec(replicas=3))).memory
-    assert accepted.accepted == spec(replicas=3)
-    refused = facts(spec(replicas=9), findings=(ERROR,), revisions=(KNOWN,), memory=accepted)
-    assert planned(refused).memory.accepted == spec(replicas=3)
 
 
 def test_no_replica_is_created_while_the_surroundings_are_waited_for() -> None:

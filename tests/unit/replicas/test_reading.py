@@ -207,5 +207,15 @@ def test_a_revision_that_is_not_ours_or_not_readable_is_none(change: dict[str, A
     assert read_revision({**stored().live, **change}, deployment=NAME, uid=UID) is None
 
 
+@pytest.mark.parametrize(
+    "annotations", [None, {}, {"vlm.dev/service": "x"}, {"vlm.dev/service": '{"port": 0}'}], ids=str
+)
+def test_settings_of_the_service_that_cannot_be_read_are_none(annotations: dict[str, str] | None) -> None:
+    live = stored(annotations=annotations).live
+    found = read_revision(live, deployment=NAME, uid=UID)
+    assert found is not None
+    assert found.service is None
+
+
 def test_a_replica_has_as_many_gpus_as_its_degrees_multiply_to() -> None:
     assert stored(inputs(parallelism={"tensor": 2, "pipeline": 3, "data": 4})).gpus == 24

@@ -7,7 +7,6 @@ import pytest
 from unit.replicas.examples import facts, replica, spec, terminating
 from unit.replicas.tables import table
 from vlm_operator.api.findings import Finding
-from vlm_operator.replicas.facts import Memory
 from vlm_operator.replicas.size import AS_SPECIFIED, FROZEN, decide_size
 
 ERROR = Finding(reason="Wrong", severity="Error", field="spec", message="wrong")
@@ -24,8 +23,7 @@ def test_an_accepted_spec_decides(replicas: int) -> None:
 FROZEN_AT: list[tuple[str, dict[str, Any], int]] = [
     ("the size in force stays", {"status": {"desiredReplicas": 3}}, 3),
     ("off stays off", {"status": {"desiredReplicas": 0}, "replicas": (replica(0),)}, 0),
-    ("without a status, what was last accepted", {"memory": Memory(accepted=spec(replicas=4))}, 4),
-    ("else as many as there are", {"replicas": (replica(0), replica(1), terminating(2))}, 2),
+    ("without a status, as many as there are", {"replicas": (replica(0), replica(1), terminating(2))}, 2),
     ("nothing was ever there", {}, 0),
 ]
 

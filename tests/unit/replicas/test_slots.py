@@ -17,7 +17,6 @@ from unit.replicas.examples import (
     loading,
     replica,
     resolved,
-    spec,
     terminating,
 )
 from unit.replicas.tables import table
@@ -69,7 +68,7 @@ def test_many_failures_do_not_overflow() -> None:
 
 
 def seen(*replicas: Replica) -> tuple[Seen, ...]:
-    return tuple(Seen(uid=r.uid, slot=r.slot, created_at=r.created_at) for r in replicas)
+    return tuple(Seen(name=r.name, uid=r.uid, slot=r.slot, created_at=r.created_at) for r in replicas)
 
 
 def looked(*replicas: Replica, before: tuple[Replica, ...], now: float = NOW, **memory: Any) -> Memory:
@@ -144,9 +143,9 @@ def test_an_outdated_replica_clears_nothing() -> None:
 
 
 def test_a_new_revision_starts_without_failures() -> None:
-    known = Memory(revision="old", seen=seen(replica(0, revision="old")), failures=(failure(count=9),), accepted=spec())
+    known = Memory(revision="old", seen=seen(replica(0, revision="old")), failures=(failure(count=9),))
     memory = remember(facts(replicas=(YOUNG,), memory=known), revision="new", now=NOW)
-    assert memory == Memory(revision="new", seen=seen(YOUNG), accepted=spec())
+    assert memory == Memory(revision="new", seen=seen(YOUNG))
 
 
 def test_only_live_replicas_of_the_wanted_revision_are_watched_for() -> None:

@@ -1,5 +1,6 @@
 """What stands around the replicas is created, repaired and waited for, and never taken from somebody."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,10 +8,11 @@ import pytest
 from unit.replicas.examples import NOW, OLDER, PLACE, UID, facts, of_length, replica, resolved, spec, stored
 from unit.replicas.tables import table
 from vlm_operator.api.findings import Finding
+from vlm_operator.api.spec import Service
 from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.actions import Create, Delete, Repair
 from vlm_operator.replicas.children import scripts_manifest, service_manifest
-from vlm_operator.replicas.facts import Facts, Memory
+from vlm_operator.replicas.facts import Facts
 from vlm_operator.replicas.surroundings import LOOK_AGAIN, Surroundings, surroundings
 from vlm_operator.replicas.target import target_of
 
@@ -82,8 +84,9 @@ def test_an_edit_is_repaired(place: tuple[str, str], edit: dict[str, Any], named
 
 
 def test_a_service_follows_the_spec() -> None:
-    (repair,) = tend(complete(spec=spec(service={"port": 80}))).actions
+    repair = tend(complete(spec=spec(service={"port": 80}))).actions[0]
     assert isinstance(repair, Repair)
+    assert repair.kind == "Service"
     assert repair.patch["spec"]["ports"][0]["port"] == 80
 
 
@@ -182,18 +185,40 @@ def test_five_old_revisions_are_kept_and_those_with_replicas_beside() -> None:
 
 
 def test_a_refused_spec_moves_nothing() -> None:
-    """The Service stays as it was accepted, and is not even repaired when nobody remembers what that was."""
     refused = spec(service={"port": 80})
+    assert tend(complete(spec=refused, findings=(ERROR,))).actions == ()
+
+
+@pytest.mark.parametrize("unreadable", [False, True])
+def test_while_a_spec_is_refused_the_service_is_kept_as_it_was_accepted(unreadable: bool) -> None:
+    refused = {"spec": None if unreadable else spec(service={"port": 80}), "findings": (ERROR,)}
     bent = objects()
     bent[SERVICE] = bent[SERVICE] | {"spec": {}}
-    known = complete(spec=refused, findings=(ERROR,), objects=objects())
-    assert tend(known).actions == ()
-    forgotten = complete(spec=refused, findings=(ERROR,), objects=bent)
-    assert tend(forgotten).actions == ()
-    remembered = complete(spec=refused, findings=(ERROR,), objects=bent, memory=Memory(accepted=spec()))
-    (repair,) = tend(remembered).actions
+    (repair,) = tend(complete(objects=bent, **refused)).actions
     assert isinstance(repair, Repair)
     assert repair.patch["spec"]["ports"][0]["port"] == 8000
+    gone = {place: obj for place, obj in objects().items() if place != SERVICE}
+    (create,) = tend(complete(objects=gone, **refused)).actions
+    assert isinstance(create, Create)
+    assert create.manifest["spec"] == objects()[SERVICE]["spec"]
+
+
+def test_when_nobody_knows_how_the_service_was_accepted_it_is_left_alone() -> None:
+    unknown = replace(stored(), service=None)
+    bent = objects()
+    bent[SERVICE] = bent[SERVICE] | {"spec": {}}
+    known = complete(objects=bent, revisions=(unknown,), findings=(ERROR,))
+    assert [action for action in tend(known).actions if getattr(action, "kind", "") == "Service"] == []
+
+
+def test_what_is_accepted_is_kept_beside_the_revision() -> None:
+    held = objects()
+    held[SERVICE] = as_held(service_manifest(**PLACE, service=spec(service={"port": 80}).service))
+    (repair,) = tend(complete(spec=spec(service={"port": 80}), objects=held)).actions
+    assert isinstance(repair, Repair)
+    assert (repair.kind, repair.patch["metadata"]["name"]) == REVISION
+    (kept,) = repair.patch["metadata"]["annotations"].values()
+    assert Service.model_validate_json(kept).port == 80
 
 
 def test_pods_of_a_stored_revision_are_rendered_from_it() -> None:

@@ -1,5 +1,7 @@
 """The wanted revision is that of an accepted spec; a refused one changes nothing."""
 
+from dataclasses import replace
+
 import pytest
 
 from unit.replicas.examples import facts, inputs, of_length, resolved, stored
@@ -21,7 +23,7 @@ def test_a_new_spec_is_resolved() -> None:
 def test_a_known_revision_is_what_was_stored_not_what_would_be_chosen_today() -> None:
     known = stored()
     other = resolved().model_copy(update={"image": "vllm/vllm-openai:of-an-earlier-operator"})
-    kept = StoredRevision(name=known.name, revision=known.revision, number=1, resolved=other, live=known.live)
+    kept = replace(known, resolved=other)
     assert target_of(facts(revisions=(OLD, kept))) == Target(revision=kept.revision, resolved=other, stored=kept)
 
 

@@ -1,5 +1,6 @@
 """Why a pod does not serve is told in the words of scheduler, kubelet and engine."""
 
+from dataclasses import replace
 from typing import Any
 
 from unit.replicas.tables import table
@@ -34,7 +35,7 @@ TROUBLES: list[tuple[str, dict[str, Any], tuple[str, str] | None]] = [
     (
         "no node fits",
         {"conditions": [UNSCHEDULED | {"reason": "Unschedulable", "message": "0/3 nodes: Insufficient nvidia.com/gpu."}]},
-        ("Unschedulable", "0/3 nodes: Insufficient nvidia.com/gpu."),
+        ("Unschedulable", "0/3 nodes: Insufficient nvidia.com/gpu"),
     ),
     ("the scheduler gives no reason", {"conditions": [UNSCHEDULED]}, ("Unschedulable", "Unschedulable")),
     (
@@ -129,7 +130,16 @@ TROUBLES: list[tuple[str, dict[str, Any], tuple[str, str] | None]] = [
 @table("status, words", TROUBLES)
 def test_what_keeps_a_pod_from_serving(status: dict[str, Any], words: tuple[str, str] | None) -> None:
     expected = Trouble(reason=words[0], message=words[1]) if words else None
-    assert trouble_of({"metadata": {"name": "m-new-0"}, "status": status}) == expected
+    found = trouble_of({"metadata": {"name": "m-new-0"}, "status": status})
+    assert (found and replace(found, advice="")) == expected
+
+
+def test_what_the_scheduler_says_comes_with_advice_however_long_it_is() -> None:
+    message = f"0/900 nodes are available: {'1 node(s) had a bad day, ' * 30}1 Insufficient nvidia.com/gpu."
+    found = trouble_of({"status": {"conditions": [UNSCHEDULED | {"message": message}]}})
+    assert found is not None
+    assert len(found.message) == MESSAGE_LENGTH
+    assert "spec.parallelism.tensor" in found.advice
 
 
 def test_what_the_scheduler_says_comes_before_what_a_container_says() -> None:

@@ -105,8 +105,10 @@ class SmallApi:
         known = {"uid": f"uid-{version}", "generation": 1} | manifest["metadata"] | {"resourceVersion": version}
         held = manifest | {"kind": kind.kind, "metadata": known}
         self.objects[kind.kind, known["name"]] = held
-        if watched and (not kind.selector or DEPLOYMENT_LABEL in (known.get("labels") or {})):
-            self._cache.put(kind, held)
+        if watched:
+            # Without its label an object leaves the watch, which tells that as a deletion.
+            selected = not kind.selector or DEPLOYMENT_LABEL in (known.get("labels") or {})
+            (self._cache.put if selected else self._cache.remove)(kind, held)
         return held
 
     def lose(self, kind: Kind, name: str, *, watched: bool = True) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from unit.replicas.examples import NAME, NAMESPACE, NOW, raw_spec
 from unit.runtime.small_api import SmallApi
+from vlm_operator.api.names import DEPLOYMENT_LABEL
 from vlm_operator.runtime.apply import Applier
 from vlm_operator.runtime.cache import Cache
 from vlm_operator.runtime.gather import Gatherer
@@ -57,6 +58,9 @@ class House:
 
     def pods(self) -> list[str]:
         return sorted(name for kind, name in self.api.objects if kind == "Pod")
+
+    def uids(self) -> list[str]:
+        return [self.api.objects["Pod", name]["metadata"]["uid"] for name in self.pods()]
 
     def make_ready(self) -> None:
         for name in self.pods():
@@ -117,14 +121,57 @@ async def test_a_deployment_that_is_gone_or_goes_is_left_alone() -> None:
 async def test_a_pod_that_the_cache_does_not_show_is_found_by_its_name_and_not_read_again() -> None:
     house = await House().settled()
     (name,) = house.pods()
-    hidden = house.api.objects["Pod", name]
-    house.cache.remove(POD, hidden)
+    house.cache.remove(POD, house.api.objects["Pod", name])
+    house.start()
     assert await house.look() == 0.0, "the world was not as it was seen: look again at once"
     assert await house.look() is None
     assert house.pods() == [name]
     house.api.calls.clear()
     await house.look()
     assert not house.api.calls
+
+
+async def test_a_replica_whose_label_somebody_takes_away_has_not_failed_and_gets_it_back() -> None:
+    """To a watch by label it looks like a deletion."""
+    house = await House(replicas=2).settled()
+    name, uids = house.pods()[0], house.uids()
+    pod = house.api.objects["Pod", name]
+    bare = {key: value for key, value in pod["metadata"]["labels"].items() if key != DEPLOYMENT_LABEL}
+    house.api.hold(POD, pod | {"metadata": pod["metadata"] | {"labels": bare}}, watched=True)
+    house.api.events.clear()
+
+    assert await house.look() is None
+    assert house.uids() == uids
+    assert house.api.objects["Pod", name]["metadata"]["labels"] == pod["metadata"]["labels"]
+    assert house.reasons() == ["Repaired"]
+    assert "failures" not in house.status()
+    assert house.api.writes() == {"change Pod": 1}
+    house.api.calls.clear()
+    await house.look()
+    assert not house.api.calls
+
+
+async def test_a_replica_that_is_gone_is_looked_for_once_and_has_failed() -> None:
+    house = await House(replicas=2).settled()
+    name = house.pods()[0]
+    house.api.lose(POD, name)
+    await house.look()
+    assert house.api.calls["get"] == 1
+    assert [failure["reason"] for failure in house.status()["failures"]] == ["PodVanished"]
+    assert name in house.pods()
+    await house.look()
+    assert house.api.calls["get"] == 1
+
+
+async def test_whether_a_replica_is_gone_is_not_judged_while_it_cannot_be_read() -> None:
+    house = await House().settled()
+    house.cache.remove(POD, house.api.objects["Pod", house.pods()[0]])
+    house.api.refusals["get"] = OVERLOADED
+    with pytest.raises(KubeError, match="slow down"):
+        await house.look()
+    house.api.refusals.clear()
+    await house.look()
+    assert not house.api.writes()
 
 
 async def test_a_strangers_service_is_reported_watched_over_and_never_touched() -> None:
@@ -162,6 +209,19 @@ async def test_an_overloaded_api_server_is_left_to_the_queue_to_try_again() -> N
     house.api.refusals.clear()
     assert await house.look() is None
     assert len(house.pods()) == 2
+
+
+async def test_what_was_done_is_told_once_though_the_status_is_refused() -> None:
+    house = await House(replicas=2).settled()
+    house.api.lose(POD, house.pods()[0])
+    house.api.events.clear()
+    house.api.refusals["patch_status"] = KubeError(409, "Conflict", "the resourceVersion differs")
+    with pytest.raises(KubeError, match="differs"):
+        await house.look()
+    assert house.reasons() == ["ReplicaCreated", "PodVanished"]
+    house.api.refusals.clear()
+    await house.look()
+    assert house.reasons() == ["ReplicaCreated", "PodVanished", "Loading"]
 
 
 async def test_what_admission_refuses_is_told_and_rests() -> None:
@@ -228,6 +288,17 @@ async def test_a_refused_spec_changes_nothing_but_the_status() -> None:
     assert house.api.writes() == {"patch_status": 1}
     assert house.condition("Accepted").startswith("False/")
     assert house.status()["desiredReplicas"] == 2
+
+
+async def test_a_service_comes_back_as_it_was_accepted_though_the_spec_is_refused_and_the_operator_new() -> None:
+    house = await House(service={"port": 80}).settled()
+    house.edit(service={"port": 90}, engine={"version": "0.1"})
+    await house.look()
+    house.start()
+    house.api.lose(SERVICE, NAME)
+    await house.look()
+    assert house.condition("Accepted").startswith("False/")
+    assert house.api.objects["Service", NAME]["spec"]["ports"][0]["port"] == 80
 
 
 async def test_events_are_about_the_deployment_and_have_names_of_their_own() -> None:

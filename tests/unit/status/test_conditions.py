@@ -131,8 +131,24 @@ def test_the_trouble_of_most_replicas_is_told_with_an_example() -> None:
         new(1, loading, trouble=TROUBLE),
         of=spec(replicas=4),
     )
-    assert found["Progressing"].message == f"2 of 4 replicas: {TROUBLE.message} (m-{NEW.revision}-1)"
-    assert found["Available"].message == f"0 of 4 replicas serve: {found['Progressing'].message}"
+    told = f"0 of 4 replicas serve: {TROUBLE.message} (m-{NEW.revision}-1 and 1 more)"
+    assert (found["Available"].message, found["Ready"].message) == (told, told)
+    assert found["Progressing"].message == "2 of 4 replicas are held up; condition Ready has the cause"
+
+
+def test_what_the_scheduler_says_is_told_with_advice() -> None:
+    full = Trouble(reason="Unschedulable", message="0/3 nodes are available: 3 Insufficient x/gpu", advice="add nodes")
+    found = judged(new(0, pending, trouble=full), of=spec(replicas=1))
+    assert found["Ready"].message == (
+        f"0 of 1 replicas serve: 0/3 nodes are available: 3 Insufficient x/gpu (m-{NEW.revision}-0); add nodes"
+    )
+
+
+def test_a_rollout_that_fails_has_its_cause_in_ready() -> None:
+    found = judged(old(0), old(1), new(0, loading, trouble=TROUBLE))
+    assert found["Available"].message == "2 of 2 replicas serve"
+    assert found["Ready"].message == f"{TROUBLE.message} (m-{NEW.revision}-0)"
+    assert found["Progressing"].message == "1 of 2 replicas are held up; condition Ready has the cause"
 
 
 def test_of_equally_many_the_answer_does_not_depend_on_the_order() -> None:

@@ -10,7 +10,7 @@ from vlm_operator.engines.base import PodIdentity
 from vlm_operator.replicas.actions import Action, Create, CreatePod, Delete, Outcome, Refusal, Repair
 from vlm_operator.replicas.facts import Memory, SlotFailure
 from vlm_operator.replicas.slots import ADMISSION_REFUSED
-from vlm_operator.status.events import NOTE_BYTES, Event, narrate
+from vlm_operator.status.events import NOTE_BYTES, Event, deeds, turns
 
 
 def status(**conditions: str) -> dict[str, Any]:
@@ -19,9 +19,16 @@ def status(**conditions: str) -> dict[str, Any]:
     return {"conditions": [{"type": k, "status": s, "reason": r, "message": f"{k} is {s}"} for k, s, r in parts]}
 
 
-def told(*outcomes: Outcome, **changes: Any) -> list[tuple[str, str, str]]:
-    given = {"before": {}, "after": {}, "known": Memory(), "memory": Memory()} | changes
-    return [(event.type, event.reason, event.message) for event in narrate(outcomes, **given)]
+def told(*outcomes: Outcome, known: Memory | None = None, memory: Memory | None = None) -> list[tuple[str, str, str]]:
+    return _words(deeds(outcomes, known=known or Memory(), memory=memory or Memory()))
+
+
+def turned(*, before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return _words(turns(before=before, after=after))
+
+
+def _words(events: tuple[Event, ...]) -> list[tuple[str, str, str]]:
+    return [(event.type, event.reason, event.message) for event in events]
 
 
 def pod(slot: int) -> CreatePod:
@@ -42,6 +49,11 @@ DEEDS: list[tuple[str, list[Action], list[tuple[str, str, str]]]] = [
         "an edit is put back",
         [Repair(kind="Service", patch={}, sentence="repair a")],
         [("Normal", "Repaired", "repair a")],
+    ),
+    (
+        "what is noted at a revision is put right: nobody asked",
+        [Repair(kind="ControllerRevision", patch={}, sentence="repair a")],
+        [],
     ),
     ("the surroundings are created: nobody asked", [Create(manifest={}, sentence="create Service m")], []),
 ]
@@ -73,6 +85,11 @@ TURNS: list[tuple[str, dict[str, str], dict[str, str], list[tuple[str, str]]]] =
      {"Available": "True/Available", "Ready": "True/Ready"}, [("Normal", "Ready")]),
     ("the spec is refused: told once, not by Ready again", {"Accepted": "True/Accepted", "Ready": "True/Ready"},
      {"Accepted": "False/InvalidField", "Ready": "False/InvalidField"}, [("Warning", "InvalidField")]),
+    ("a new spec is refused: told once, not by Available again", {},
+     {"Accepted": "False/InvalidField", "Progressing": "False/InvalidField", "Available": "False/NeverAccepted",
+      "Ready": "False/InvalidField"}, [("Warning", "InvalidField")]),
+    ("the revisions are lost while the spec is refused", {"Available": "True/Available"},
+     {"Available": "False/NeverAccepted"}, [("Warning", "NeverAccepted")]),
     ("the spec is mended", {"Accepted": "False/InvalidField", "Ready": "False/InvalidField"},
      {"Accepted": "True/Accepted", "Ready": "True/Ready"}, [("Normal", "Ready")]),
     ("the claim is missing", {}, {"WeightsReady": "False/ClaimNotFound"}, [("Warning", "ClaimNotFound")]),
@@ -86,14 +103,14 @@ TURNS: list[tuple[str, dict[str, str], dict[str, str], list[tuple[str, str]]]] =
 
 @table("before, after, events", TURNS)
 def test_turns_of_conditions(before: dict[str, str], after: dict[str, str], events: list[tuple[str, str]]) -> None:
-    found = told(before=status(**before), after=status(**after))
+    found = turned(before=status(**before), after=status(**after))
     assert [(kind, reason) for kind, reason, _ in found] == events
-    assert told(before=status(**after), after=status(**after)) == []
+    assert turned(before=status(**after), after=status(**after)) == []
 
 
 def test_a_turn_is_told_in_the_words_of_the_condition() -> None:
     after = status(Available="False/Unschedulable")
-    assert told(after=after) == [("Warning", "Unschedulable", "Available is False")]
+    assert turned(before={}, after=after) == [("Warning", "Unschedulable", "Available is False")]
 
 
 def memory(*failures: SlotFailure, revision: str = "new") -> Memory:
@@ -132,7 +149,7 @@ def test_failures(known: Memory, now: Memory, events: list[tuple[str, str, str]]
 def test_no_event_is_longer_than_the_api_server_takes(letter: str, length: int) -> None:
     """It counts the bytes of an event's note."""
     repair = Repair(kind="Service", patch={}, sentence=letter * length)
-    (event,) = narrate([Outcome(action=repair)], before={}, after={}, known=Memory(), memory=Memory())
+    (event,) = deeds([Outcome(action=repair)], known=Memory(), memory=Memory())
     assert len(event.message.encode()) <= NOTE_BYTES == 1024
     fits = len((letter * length).encode()) <= NOTE_BYTES
     assert event == Event(type="Normal", reason="Repaired", message=event.message)
