@@ -42,11 +42,12 @@ class Cause:
 def judge(facts: Facts, decision: Decision, census: Census, waits: tuple[Wait, ...]) -> tuple[Verdict, ...]:
     """All conditions, in the order in which they are shown."""
     accepted = _accepted(facts)
-    causes = tuple(_causes(census, waits))
+    weights = tuple(_weights(facts.claim))
+    causes = tuple(_causes(census, waits, weights))
     available = _available(decision, census, causes)
     return (
         accepted,
-        *_weights(facts.claim),
+        *weights,
         _progressing(accepted, census, causes),
         available,
         _ready(accepted, available, census, causes),
@@ -82,7 +83,7 @@ def _weights(claim: Claim | None) -> Iterator[Verdict]:
     yield Verdict(kind="WeightsReady", status=status, reason=reason, message=message)
 
 
-def _causes(census: Census, waits: tuple[Wait, ...]) -> Iterator[Cause]:
+def _causes(census: Census, waits: tuple[Wait, ...], weights: tuple[Verdict, ...]) -> Iterator[Cause]:
     yield from (Cause(reason=wait.reason, message=wait.message) for wait in waits)
     if census.target is None:
         yield Cause(reason=NO_REVISION, message="no spec was accepted yet, so there is nothing to run")
@@ -90,6 +91,9 @@ def _causes(census: Census, waits: tuple[Wait, ...]) -> Iterator[Cause]:
     troubled = [(replica, replica.trouble) for replica in waiting if replica.trouble is not None]
     if troubled:
         yield _trouble(troubled, census)
+    elif len(census.current_ready) < census.wanted:
+        # Until the scheduler says it of a replica.
+        yield from (Cause(reason=claim.reason, message=claim.message) for claim in weights if claim.status == "False")
     if census.outdated:
         message = (
             f"{len(census.current_ready)} of {census.wanted} replicas run revision {census.target} and are ready; "

@@ -59,13 +59,16 @@ def _failures(known: Memory, memory: Memory) -> Iterator[Event]:
 
 def _turns(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
     old = {condition["type"]: condition for condition in before.get("conditions") or ()}
+    told: set[str] = set()
     for condition in after.get("conditions") or ():
         previous = old.get(condition["type"], {})
         changed = (previous.get("status"), previous.get("reason")) != (condition["status"], condition["reason"])
         if not changed or condition["type"] == "Progressing":
             continue
         event = _turn(condition, was_true=previous.get("status") == "True")
-        if event is not None:
+        # Conditions share causes; the first that has one tells it.
+        if event is not None and event.reason not in told:
+            told.add(event.reason)
             yield event
 
 

@@ -93,6 +93,8 @@ TURNS: list[tuple[str, dict[str, str], dict[str, str], list[tuple[str, str]]]] =
     ("the spec is mended", {"Accepted": "False/InvalidField", "Ready": "False/InvalidField"},
      {"Accepted": "True/Accepted", "Ready": "True/Ready"}, [("Normal", "Ready")]),
     ("the claim is missing", {}, {"WeightsReady": "False/ClaimNotFound"}, [("Warning", "ClaimNotFound")]),
+    ("the claim is missing, and so are replicas", {},
+     {"WeightsReady": "False/ClaimNotFound", "Available": "False/ClaimNotFound"}, [("Warning", "ClaimNotFound")]),
     ("the claim cannot be read", {}, {"WeightsReady": "Unknown/ClaimUnreadable"}, [("Warning", "ClaimUnreadable")]),
     ("the claim is bound", {"WeightsReady": "False/ClaimNotFound"}, {"WeightsReady": "True/ClaimBound"}, []),
     ("progress is told by what it does", {}, {"Progressing": "True/Loading"}, []),
