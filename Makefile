@@ -58,8 +58,9 @@ bench: tools ## measure; prints tables and writes JSON to .build/bench
 
 # -- generated files ---------------------------------------------------------------------------------------------------
 .PHONY: generate
-generate: $(READY) ## write the CRD anew
+generate: $(READY) ## write the CRD and the golden pods anew
 	@$(BIN)/python -m vlm_operator.cli.operator crd > crds/vlmdeployments.vlm.dev.yaml
+	@PYTHONPATH=$(PYTHONPATH):tests $(BIN)/python -m unit.engines.golden_files
 
 .PHONY: format
 format: $(READY) ## format the code

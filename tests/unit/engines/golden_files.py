@@ -1,8 +1,6 @@
 """The golden files: a VLMDeployment and, below it, the pod that it becomes.
 
-After an intended change of the pod, write them again and review the difference:
-
-    PYTHONPATH=operator:tests python -m unit.engines.golden_files
+After an intended change of the pod, write them again with `make generate` and review the difference.
 """
 
 from pathlib import Path
