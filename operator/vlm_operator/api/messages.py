@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from pydantic_core import ErrorDetails
 
+from vlm_operator.api import patterns
 from vlm_operator.api.base import ApiModel
 from vlm_operator.api.findings import INVALID_FIELD, Finding
 from vlm_operator.api.patterns import BY_REGEX
@@ -15,6 +16,12 @@ from vlm_operator.api.patterns import BY_REGEX
 _LONGEST_VALUE = 80
 _KEY_MARK = "[key]"
 """How pydantic ends the location of an error in the key of a map."""
+_BARE = {"int_type": re.compile("-?[0-9]+"), "bool_type": re.compile("(?i)true|false|yes|no|on|off")}
+"""Text that without quotes would be a value of the right kind."""
+_WITH_UNITS = {
+    pattern.regex
+    for pattern in (patterns.DURATION, patterns.MEMORY, patterns.QUANTITY, patterns.MODEL_SIZE, patterns.ENGINE_VERSION)
+}
 _PLAIN_NAME = re.compile(r"^[A-Za-z0-9_]+$")
 
 
@@ -32,7 +39,7 @@ def invalid_field(details: ErrorDetails, *, root: type[ApiModel], name: str) -> 
     )
 
 
-_STRUCTURES: dict[type, str] = {dict: "a map", list: "a list"}
+_SHAPES: dict[type, str] = {dict: "a map", list: "a list", type(None): "empty"}
 _VALUE_IS_NO_NEWS = {"missing", "extra_forbidden", "string_too_long", "too_long", "too_short"}
 
 _TOLD: dict[str, Callable[[dict[str, Any]], str]] = {
@@ -47,6 +54,7 @@ _TOLD: dict[str, Callable[[dict[str, Any]], str]] = {
     "greater_than_equal": lambda ctx: f"must be at least {ctx['ge']}",
     "less_than_equal": lambda ctx: f"must be at most {ctx['le']}",
     "string_type": lambda _: "must be text",
+    "invalid_key": lambda _: "must be a name",
     "int_type": lambda _: "must be a whole number",
     "int_from_float": lambda _: "must be a whole number",
     "bool_type": lambda _: "must be true or false",
@@ -70,26 +78,39 @@ def _shown(details: ErrorDetails) -> str:
         text = json.dumps(value, ensure_ascii=False)
         return f"is {text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + '...'} but "
     if details["type"].endswith("_type"):
-        return f"is {_STRUCTURES.get(type(value), 'empty')} but "
+        return f"is {_SHAPES.get(type(value), 'something else')} but "
     return ""
 
 
 def _advice(details: ErrorDetails, context: dict[str, Any], model: type[ApiModel] | None) -> str:
-    value = details["input"]
+    value, advice = details["input"], ""
     match details["type"]:
         case "missing":
-            return "set it"
+            advice = "set it"
         case "extra_forbidden":
             names = [field.alias or "" for field in model.model_fields.values()] if model else []
-            return _similar(str(details["loc"][-1]), names) or "remove it"
+            advice = _similar(str(details["loc"][-1]), names) or "remove it"
+        case "invalid_key":
+            advice = "remove it"
         case "literal_error":
-            return _similar(str(value), _choices(context).split(", "))
+            advice = _similar(str(value), _choices(context).split(", "))
+        case "string_pattern_mismatch" if context["pattern"] in _WITH_UNITS:
+            advice = _respelt(str(value), context["pattern"])
         case "string_type" if isinstance(value, int | float):
-            return f'put it in quotes: "{json.dumps(value)}"'
-        case "int_type" | "bool_type" if isinstance(value, str):
-            return "write it without quotes"
-        case _:
-            return ""
+            advice = f'put it in quotes: "{json.dumps(value)}"'
+        case "int_type" | "bool_type" as kind if isinstance(value, str) and _BARE[kind].fullmatch(value):
+            advice = "write it without quotes"
+    return advice
+
+
+def _respelt(text: str, pattern: str) -> str:
+    """Try a number and its unit without spaces, v and B, and in every case."""
+    compact = text.replace(" ", "")
+    for bare in (compact, compact.removeprefix("v"), compact[:-1] if compact[-1:] in {"B", "b"} else compact):
+        for spelling in (bare, bare.upper(), bare.title(), bare.lower()):
+            if re.fullmatch(pattern, spelling):
+                return f"did you mean {spelling}?"
+    return ""
 
 
 def _similar(word: str, known: Iterable[str]) -> str:

@@ -24,6 +24,7 @@ _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _QUALIFIED = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _SEGMENT = r"\.*[A-Za-z0-9_@=+-][A-Za-z0-9_.@=+-]*"
 _CRON_FIELD = "[A-Za-z0-9*,/?-]+"
+_COUNT = "(0|[1-9][0-9]{0,3})"
 # The digits allowed with each unit keep values below about 10^15, so that every canonical spelling matches again.
 _NUMBERS_WITH_UNIT = "|".join(
     rf"[0-9]{{1,{digits - 1}}}([0-9]|\.[0-9]{{1,3}})?({units})"
@@ -82,7 +83,7 @@ ARCHITECTURE_NAME = Pattern(
 )
 ENV_NAME = Pattern("^[A-Za-z_][A-Za-z0-9_]*$", "must be letters, digits and _, and not start with a digit")
 ENGINE_VERSION = Pattern(
-    r"^[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?$",
+    rf"^{_COUNT}\.{_COUNT}(\.{_COUNT})?$",
     "must be a version of two or three numbers without a leading v, for example 0.33",
 )
 IMAGE_REFERENCE = Pattern(

@@ -1,13 +1,15 @@
 """Reading a VLMDeployment object as the API server holds it."""
 
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from vlm_operator.api.findings import Finding
 from vlm_operator.api.messages import invalid_field
 from vlm_operator.api.spec import VLMDeploymentSpec
-from vlm_operator.api.support import unsupported
+from vlm_operator.api.support import missing_part, unsupported
 
 
 def read_spec(raw: Any) -> tuple[VLMDeploymentSpec | None, tuple[Finding, ...]]:
@@ -20,8 +22,19 @@ def read_spec(raw: Any) -> tuple[VLMDeploymentSpec | None, tuple[Finding, ...]]:
         spec = VLMDeploymentSpec.model_validate(read, by_alias=True, by_name=False)
     except ValidationError as error:
         found = error.errors(include_url=False)
-        return None, tuple(invalid_field(details, root=VLMDeploymentSpec, name="spec") for details in found)
+        return None, tuple(_finding(details) for details in found)
     return spec, unsupported(read)
+
+
+def _finding(details: ErrorDetails) -> Finding:
+    """Never send anybody to mend a field that will then be refused as a whole."""
+    finding = invalid_field(details, root=VLMDeploymentSpec, name="spec")
+    part = missing_part(finding.field.removeprefix("spec").removeprefix("."))
+    if not part or details["type"] == "extra_forbidden":
+        return finding
+    whole = f"spec.{part}"
+    advice = "remove it, it is" if finding.field == whole else f"remove {whole}, which is"
+    return replace(finding, advice=f"{advice} not supported yet")
 
 
 def _as_the_server_reads(value: Any) -> Any:

@@ -3,6 +3,7 @@
 Extend `ACTED_ON` when a feature arrives; `EXCEPT` holds the parts of a listed field that are still to come.
 """
 
+import re
 from typing import Any
 
 from vlm_operator.api.findings import UNSUPPORTED_FIELD, Finding
@@ -38,6 +39,13 @@ def acted_on(path: str) -> bool:
 def leads_to_acted_on(path: str) -> bool:
     """Tell whether this version acts on something below `path` (`weights`), though not on all of it."""
     return any(entry.startswith(f"{path}.") for entry in ACTED_ON)
+
+
+def missing_part(path: str) -> str:
+    """Return the part of the spec around `path` that this version does not act on; empty when it acts on the field."""
+    names = re.sub(r"\[[^]]*\]", "", path).split(".")
+    heads = (".".join(names[:length]) for length in range(1, len(names) + 1))
+    return next((head for head in heads if not acted_on(head) and not leads_to_acted_on(head)), "")
 
 
 def _within(path: str, entries: tuple[str, ...]) -> bool:

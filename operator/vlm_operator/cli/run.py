@@ -7,6 +7,7 @@ import sys
 
 import kopf
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from vlm_operator.runtime.connection import StartError
 from vlm_operator.runtime.kube import KubeError
@@ -23,8 +24,7 @@ def run_operator(options: argparse.Namespace) -> int:
         settings = Settings(**{name: value for name, value in vars(options).items() if name in Settings.model_fields})
     except ValidationError as error:
         for details in error.errors():
-            option = "--" + str(details["loc"][0]).replace("_", "-")
-            sys.stderr.write(f"vlm-operator: {option} {details['input']}: {details['msg']}\n")
+            sys.stderr.write(f"vlm-operator: {_complaint(details)}\n")
         return BAD_USAGE
     _configure_logs(settings)
     try:
@@ -36,6 +36,15 @@ def run_operator(options: argparse.Namespace) -> int:
         sys.stderr.write(f"vlm-operator: cannot serve health on port {settings.health_port}: {error.strerror}\n")
         return FAILED_TO_START
     return 0
+
+
+def _complaint(details: ErrorDetails) -> str:
+    setting = str(details["loc"][0])
+    option = {"namespaces": "namespace"}.get(setting, setting).replace("_", "-")
+    told = details["msg"].replace("Input should", "must")
+    if details["type"] == "string_pattern_mismatch":
+        told = "must be the name of a namespace: lower-case letters, digits and -"
+    return " ".join(f"--{option} {details['input']} {told}".split())
 
 
 def _configure_logs(settings: Settings) -> None:

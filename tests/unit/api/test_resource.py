@@ -12,6 +12,8 @@ from vlm_operator.api.findings import INVALID_FIELD
 from vlm_operator.api.resource import read_spec
 from vlm_operator.api.spec import VLMDeploymentSpec
 
+LATER = " is not supported yet"
+
 
 @pytest.mark.parametrize("case", ACCEPTED, ids=lambda case: case.name)
 def test_what_the_server_accepts_is_read(case: Case) -> None:
@@ -35,6 +37,8 @@ def test_what_the_server_refuses_is_refused_with_one_finding(case: Case) -> None
         ([], "spec: is a list but must be a map of fields"),
         ("all", 'spec: is "all" but must be a map of fields'),
         (MINIMAL | {"model": [{"name": "llava"}]}, "spec.model: is a list but must be a map of fields"),
+        (MINIMAL | {1: 2}, "spec[1]: is 1 but must be a name; remove it"),
+        (MINIMAL | {"engine": {"image": b"a"}}, "spec.engine.image: is something else but must be text"),
         (MINIMAL | {"engine": {"args": {}}}, "spec.engine.args: is a map but must be a list"),
         (MINIMAL | {"replicas": float("nan")}, "spec.replicas: is NaN but must be a whole number"),
         (MINIMAL | {"replicas": float("inf")}, "spec.replicas: is Infinity but must be a whole number"),
@@ -57,11 +61,45 @@ def test_what_the_server_refuses_is_refused_with_one_finding(case: Case) -> None
         ),
         (
             MINIMAL | {"warmPool": {"size": 1, "mode": "Asleep"}},
-            'spec.warmPool.mode: is "Asleep" but must be one of InRotation, Standby',
+            'spec.warmPool.mode: is "Asleep" but must be one of InRotation, Standby; remove spec.warmPool, which'
+            + LATER,
         ),
         (
             MINIMAL | {"warmPool": {"size": 1, "mode": "standby"}},
-            'spec.warmPool.mode: is "standby" but must be one of InRotation, Standby; did you mean Standby?',
+            'spec.warmPool.mode: is "standby" but must be one of InRotation, Standby; remove spec.warmPool, which'
+            + LATER,
+        ),
+        (
+            MINIMAL | {"warmPool": {}},
+            "spec.warmPool.size: is required; remove spec.warmPool, which is not supported yet",
+        ),
+        (
+            MINIMAL | {"warmPool": {"size": None}},
+            "spec.warmPool.size: is required; remove spec.warmPool, which is not supported yet",
+        ),
+        (
+            MINIMAL | {"warmPool": []},
+            "spec.warmPool: is a list but must be a map of fields; remove it, it is not supported yet",
+        ),
+        (
+            MINIMAL | {"gpu": {"memory": 48}},
+            "spec.gpu.memory: is 48 but must be text; remove it, it" + LATER,
+        ),
+        (
+            MINIMAL | {"weights": {"csi": {"driver": 5}}},
+            "spec.weights.csi.driver: is 5 but must be text; remove spec.weights.csi, which is not supported yet",
+        ),
+        (
+            MINIMAL | {"service": {"annotations": {"a": "b" * 99999}}},
+            "spec.service.annotations.a: must not be longer than 4096 characters",
+        ),
+        (
+            MINIMAL | {"model": {"name": "llava", "trustRemoteCode": "maybe"}},
+            'spec.model.trustRemoteCode: is "maybe" but must be true or false',
+        ),
+        (
+            MINIMAL | {"gpu": {"memoryUtilization": "92%"}},
+            'spec.gpu.memoryUtilization: is "92%" but must be a whole number',
         ),
         (
             MINIMAL | {"podTemplate": {"tolerations": [{"key": "gpu", "efect": "NoSchedule"}]}},
@@ -77,6 +115,31 @@ def test_a_finding_is_a_sentence_with_field_value_rule_and_way_out(raw: Any, sen
     spec, findings = read_spec(raw)
     assert spec is None
     assert [finding.sentence() for finding in findings] == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("overlay", "advice"),
+    [
+        ({"model": {"name": "llava", "size": "7b"}}, "did you mean 7B?"),
+        ({"model": {"name": "llava", "size": "0.5 b"}}, "did you mean 0.5B?"),
+        ({"model": {"name": "llava", "quantization": "awq"}}, "did you mean AWQ?"),
+        ({"multimodal": {"processorCache": "4gib"}}, "did you mean 4Gi?"),
+        ({"multimodal": {"processorCache": "4 GB"}}, "did you mean 4G?"),
+        ({"drain": {"timeout": "5 M"}}, "did you mean 5m?"),
+        ({"engine": {"version": "v0.33"}}, "did you mean 0.33?"),
+        ({"engine": {"version": "latest"}}, ""),
+        ({"model": {"name": "My Model"}}, ""),
+    ],
+)
+def test_a_misspelt_value_is_told_with_the_right_spelling(overlay: dict[str, Any], advice: str) -> None:
+    _, (finding,) = read_spec(MINIMAL | overlay)
+    assert finding.advice == advice
+
+
+@pytest.mark.parametrize("version", ["00.33", "0.033", "0.33.01"])
+def test_a_version_has_one_spelling(version: str) -> None:
+    _, (finding,) = read_spec(MINIMAL | {"engine": {"version": version}})
+    assert finding.field == "spec.engine.version"
 
 
 def test_every_wrong_field_has_its_finding() -> None:

@@ -48,30 +48,99 @@ def test_a_refused_spec_is_told_by_field(
     assert said.out == ""
 
 
+HEAD = "apiVersion: vlm.dev/v1alpha1\nkind: VLMDeployment\n"
+
+
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "sentence"),
     [
-        ("", "0 documents"),
-        ("a: 1\n---\nb: 2\n", "2 documents"),
-        ("[1, 2]", "exactly one object"),
-        ("kind: Pod\nmetadata: {name: x}\n", "a Pod"),
-        ("kind: VLMDeployment\n", "metadata"),
-        ("a: [\n", "not YAML"),
-        ("x" * 1_000_001, "larger than"),
-        ("a: &a [1]\nb: *c\n", "not YAML"),
+        ("", "is empty; it must hold one VLMDeployment"),
+        ("---\n# nothing\n---\n~\n", "is empty; it must hold one VLMDeployment"),
+        (HEAD + "---\n" + HEAD, "holds 2 documents; give one VLMDeployment at a time"),
+        ("[1, 2]", "holds a list; it must hold one VLMDeployment"),
+        ("[]", "holds a list; it must hold one VLMDeployment"),
+        ("some words", "holds text; it must hold one VLMDeployment"),
+        ("7", "holds a plain value; it must hold one VLMDeployment"),
+        ("spec: {}\n", "has no kind; it must be VLMDeployment"),
+        ("kind: [a]\n", "has no kind; it must be VLMDeployment"),
+        ("kind: Pod\nmetadata: {name: x}\n", "is of kind Pod; it must be VLMDeployment"),
+        ("kind: vlmdeployment\n", "is of kind vlmdeployment; it must be VLMDeployment"),
+        ("apiVersion: v1\nkind: List\nitems: []\n", "is of kind List; give one VLMDeployment at a time"),
+        ("kind: VLMDeploymentList\n", "is of kind VLMDeploymentList; give one VLMDeployment at a time"),
+        ("kind: VLMDeployment\n", "has no apiVersion; it must be vlm.dev/v1alpha1"),
+        ("apiVersion: vlm.dev/v1\nkind: VLMDeployment\n", "is of apiVersion vlm.dev/v1; it must be vlm.dev/v1alpha1"),
+        (HEAD, "has no metadata.name"),
+        (HEAD + "metadata: [a]\n", "has no metadata.name"),
+        (HEAD + "metadata: {generateName: a-}\n", "has no metadata.name"),
+        (HEAD + "metadata: {name: a, annotations: [b]}\n", "has metadata.annotations that are not a map of texts; put"),
+        (
+            HEAD + "metadata: {name: a, annotations: {b: 1}}\n",
+            "has metadata.annotations that are not a map of texts; put",
+        ),
+        ("a: [\n", "is not YAML: line 2, column 1: expected the node content, but found '<stream end>'"),
+        ("a: &a [1]\nb: *c\n", "is not YAML: line 2, column 4: found undefined alias 'c'"),
+        ("a: \x07", "is not YAML: unacceptable character #x0007: special characters are not allowed"),
+        ("a: !!python/none\n", "is not YAML: line 1, column 4: could not determine a constructor for the tag"),
+        ("a: !!int x\n", "is not YAML: a value does not fit its type"),
+        ("a: !!timestamp x\n", "is not YAML: a value does not fit its type"),
+        ("a: 0b_\n", "is not YAML: a value does not fit its type"),
+        ("a: \udcff\n", "is not UTF-8 text"),
+        ("[" * 5000, "is nested too deeply"),
+        (HEAD + "metadata: {name: a}\nspec: &a {b: *a}\n", "is nested too deeply"),
+        ("x" * 1_000_001, "is larger than 1000000 characters"),
     ],
+    ids=lambda text: text[:40],
 )
-def test_what_is_not_one_deployment_is_unusable(
-    text: str, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_what_is_not_one_deployment_is_told_in_a_sentence(
+    text: str, sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _run(text, monkeypatch) == 2
-    assert words in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert said.err.startswith(f"kubectl vlm: standard input {sentence}")
+    assert (said.err.count("\n"), said.out) == (1, "")
 
 
-def test_files_that_cannot_be_read_are_unusable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    binary, huge = tmp_path / "binary", tmp_path / "huge"
-    binary.write_bytes(b"\xff\xfe\x00")
+def test_a_date_is_text_as_it_is_to_kubectl(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = SAMPLE.read_text().replace("metadata:", "metadata:\n  annotations: {vlm.dev/restarted-at: 2026-11-30}", 1)
+    assert _run(text, monkeypatch) == 0
+    assert "2026-11-30" in capsys.readouterr().out
+
+
+def test_files_that_cannot_be_read_are_told_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    binary, absent, huge = tmp_path / "binary", tmp_path / "absent", tmp_path / "huge"
+    binary.write_bytes(b"a: 1\n\xff\xfe\x00")
     huge.write_text("#" * 1_000_001)
-    for path in (binary, huge, tmp_path / "absent", tmp_path):
+    for path, sentence in (
+        (binary, "is not UTF-8 text"),
+        (absent, "cannot be read: no such file or directory"),
+        (tmp_path, "cannot be read: is a directory"),
+        (huge, "is larger than 1000000 characters"),
+    ):
         assert main(["render", "-f", str(path)]) == 2
-        assert str(path) in capsys.readouterr().err
+        assert capsys.readouterr().err == f"kubectl vlm: {path} {sentence}\n"
+
+
+def test_a_forgotten_name_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["render", "-f", ""])
+    assert "expected the name of a file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("model", "sentence"),
+    [
+        ({"name": "a/b", "quantization": "awq"}, 'spec.model.quantization: is "awq" but must be one of None, AWQ, '),
+        ({"name": "a/b", "quantization": "awq"}, "; did you mean AWQ?"),
+        ({"name": "a/b", "size": "7b"}, 'spec.model.size: is "7b" but must be the size in the published name'),
+        ({"name": "a/b", "size": "7b"}, "; did you mean 7B?"),
+    ],
+)
+def test_a_typo_is_told_with_the_right_spelling(
+    model: dict[str, str], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    resource = yaml.safe_load(SAMPLE.read_text())
+    resource["spec"]["model"] = model
+    assert _run(yaml.safe_dump(resource), monkeypatch) == 1
+    assert sentence in capsys.readouterr().err

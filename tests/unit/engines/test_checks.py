@@ -42,10 +42,25 @@ WRONG = [
     (["--nnodes", "2"], "a replica is one pod"),
     (["--disable-log-stats"], "reports no metrics"),
     (["--no-such-flag"], "args[0]: vLLM 0.33 has no argument --no-such-flag"),
-    (["--tensor-parallel", "2"], "has no argument --tensor-parallel; did you mean --tensor-parallel-size?"),
+    (
+        ["--tensor-parallel", "2"],
+        "has no argument --tensor-parallel; did you mean --tensor-parallel-size? spec.parallelism.tensor sets it",
+    ),
     (["--enforce-eagre"], "did you mean --enforce-eager?"),
     (["-foo"], "vLLM 0.33 has no argument -foo"),
-    (["--"], "vLLM 0.33 has no argument --"),
+    (["--"], "args[0]: '--' is no argument: vLLM would take what follows for further models; remove it"),
+    (["--seed", "1", "--", "--enforce-eager"], "args[2]: '--' is no argument"),
+    (["--max", "1"], "vLLM 0.33 has no argument --max; remove it"),
+    (["--Enforce-Eager"], "did you mean --enforce-eager?"),
+    (["-enforce-eager"], "did you mean --enforce-eager?"),
+    (["--logits_processor", "a"], "did you mean --logits-processors?"),
+    (["--generation", "auto"], "did you mean --generation-config?"),
+    (["--compilation-confg.mode", "3"], "did you mean --compilation-config?"),
+    (["--apikey", "secret"], "has no argument --apikey; remove it"),
+    (["-"], "args[0]: '-' belongs to no flag; remove it"),
+    (["-O3", "word"], "args[1]: 'word' belongs to no flag"),
+    (["-cc.mode"], "args[0]: -cc.mode needs a value"),
+    (["-cc.mode", "3", "4"], "args[2]: '4' belongs to no flag"),
     (["other/model"], "args[0]: 'other/model' belongs to no flag; remove it"),
     (["--seed", "1", "other/model"], "args[2]: 'other/model' belongs to no flag"),
     (["--seed=1", "other/model"], "args[1]: 'other/model' belongs to no flag"),
@@ -82,6 +97,7 @@ RIGHT = [
     ["--uvicorn-log-level", "warning"],
     ["--moe-backend", "Flashinfer-Cutlass"],
     ["--root-path", "/vlm"],
+    ["--hf-token"],
 ]
 
 
@@ -94,11 +110,106 @@ def test_all_wrong_arguments_are_told_at_once() -> None:
     assert len(about("stray", "--no-such", "--port", "1", "--seed")) == 4
 
 
-def test_a_version_without_facts_is_a_warning_and_conflicts_are_still_found() -> None:
-    unchecked, conflict = check(engine={"version": "0.32", "args": ["--no-such-flag", "--seed", "--port", "1"]})
-    assert (unchecked.severity, unchecked.field) == ("Warning", "spec.engine.version")
-    assert "vLLM 0.32" in unchecked.message
+@pytest.mark.parametrize(
+    ("args", "indices"),
+    [
+        (["a", "b"], [0, 1]),
+        (["--seed", "1", "a", "b"], [2, 3]),
+        (["--seed=1", "a", "b"], [1, 2]),
+        (["--enforce-eager", "true", "a", "b"], [0, 2, 3]),
+        (["--enforce-eager=true", "a"], [0, 1]),
+        (["--mm-processor-cache-type", "disk", "a"], [0, 2]),
+        (["--collect-detailed-traces", "all", "gpu", "model", "tpu"], [0, 0]),
+        (["--logits-processors=a", "b", "c"], [1, 2]),
+        (["--", "a", "--no-such"], [0, 1, 2]),
+    ],
+    ids=lambda value: " ".join(map(str, value)),
+)
+def test_every_wrong_word_has_its_finding(args: list[str], indices: list[int]) -> None:
+    fields = [finding.field for finding in check(engine={"args": args})]
+    assert fields == [f"spec.engine.args[{index}]" for index in indices]
+
+
+REPEATED = [
+    (
+        ["--seed", "1", "--seed", "2"],
+        "args[2]: --seed sets again what --seed in spec.engine.args[0] sets, and of the two vLLM keeps only --seed in",
+    ),
+    (["--seed", "1", "--seed=2"], "keeps only --seed in spec.engine.args[2]; remove one of them"),
+    (["--load_format=a", "--load-format", "b"], "args[1]: --load-format sets again what --load_format in"),
+    (["--enable-prefix-caching", "--no-enable-prefix-caching"], "keeps only --no-enable-prefix-caching"),
+    (["-O3", "--optimization-level", "2"], "--optimization-level sets again what -O3"),
+    (["-cc.mode", "3", "-cc.mode", "2"], "-cc.mode sets again what -cc.mode"),
+    (["-cc.mode", "3", "--compilation-config.backend", "eager"], "keeps only --compilation-config.backend in"),
+    (["--compilation-config.mode", "3", "--compilation-config", "{}"], "keeps only --compilation-config.mode in"),
+    (["--logits-processors", "a", "--logits-processors", "b"], "--logits-processors sets again"),
+]
+
+
+@pytest.mark.parametrize(("args", "words"), REPEATED, ids=[" ".join(row[0]) for row in REPEATED])
+def test_a_flag_given_twice_is_a_warning_that_names_both(args: list[str], words: str) -> None:
+    (finding,) = check(engine={"args": args})
+    assert (finding.severity, finding.reason) == ("Warning", "RepeatedArgument")
+    assert words in finding.sentence()
+
+
+def test_each_repetition_is_told_once() -> None:
+    found = check(engine={"args": ["--seed", "1", "--seed", "2", "--seed", "3"]})
+    assert [finding.field for finding in found] == ["spec.engine.args[2]", "spec.engine.args[4]"]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--middleware", "a", "--middleware", "b"],
+        ["-cc.mode", "3", "-cc.backend", "eager"],
+        ["-cc.custom_ops+", "all", "-cc.custom_ops+", "none"],
+        ["--compilation_config.mode", "3", "--compilation-config.backend", "eager"],
+    ],
+    ids=" ".join,
+)
+def test_what_vllm_gathers_may_be_given_twice(args: list[str]) -> None:
+    assert about(*args) == []
+
+
+def test_what_is_refused_is_not_also_called_repeated() -> None:
+    assert {finding.severity for finding in check(engine={"args": ["--port", "1", "--port", "2"]})} == {"Error"}
+
+
+@pytest.mark.parametrize("version", ["0.1", "0.0", "0.31.9", "0.9"])
+def test_a_version_whose_arguments_cannot_be_spelled_is_refused(version: str) -> None:
+    (finding,) = check(engine={"version": version})
+    assert (finding.severity, finding.reason) == ("Error", "UnsupportedVersion")
+    assert finding.sentence() == (
+        f"spec.engine.version: is {version}, but this operator can spell the arguments of vLLM 0.32 and newer only;"
+        " leave it out to run vLLM 0.33"
+    )
+
+
+@pytest.mark.parametrize("version", ["0.32", "0.32.4", "0.34", "0.100.1", "9.9"])
+def test_another_version_is_a_warning(version: str) -> None:
+    (finding,) = check(engine={"version": version})
+    assert (finding.severity, finding.reason) == ("Warning", "UnknownVersion")
+    assert finding.sentence() == (
+        f"spec.engine.version: is {version}, and arguments are checked against those of vLLM 0.33, the newest that this"
+        " operator knows; leave it out to run vLLM 0.33"
+    )
+
+
+def test_arguments_of_another_version_are_doubted_and_conflicts_are_still_refused() -> None:
+    _, unknown, valueless, conflict, stray = check(
+        engine={"version": "9.9", "args": ["--no-such-flag", "--seed", "--port", "1", "--", "--enforce-eager"]}
+    )
+    assert unknown.severity == valueless.severity == "Warning"
+    assert unknown.sentence() == (
+        "spec.engine.args[0]: vLLM 0.33 has no argument --no-such-flag; make sure that vLLM 9.9 has it"
+    )
     assert (conflict.severity, conflict.field) == ("Error", "spec.engine.args[2]")
+    assert (stray.severity, stray.field) == ("Error", "spec.engine.args[4]")
+
+
+def test_a_default_version_is_no_warning() -> None:
+    assert check() == check(engine={"version": "0.33"}) == check(engine={"version": "0.33.7"}) == ()
 
 
 def test_a_patch_release_has_the_arguments_of_its_minor_version() -> None:

@@ -20,3 +20,19 @@ CASES = [
 @pytest.mark.parametrize(("words", "parts"), CASES, ids=lambda value: repr(value)[:40])
 def test_words_are_divided(words: list[str], parts: list[Given]) -> None:
     assert divide(words) == parts
+
+
+@pytest.mark.parametrize(
+    ("words", "option", "key", "positions"),
+    [
+        (["--a_b", "1", "2"], "--a-b", "", [1, 2]),
+        (["--a_b=1", "2"], "--a-b", "", [0, 1]),
+        (["--a_b.c_d.e", "1"], "--a-b", "c_d.e", [1]),
+        (["-cc.mode=3"], "-cc", "mode", [0]),
+        (["1", "2"], "", "", [0, 1]),
+    ],
+)
+def test_a_flag_is_taken_apart(words: list[str], option: str, key: str, positions: list[int]) -> None:
+    (given,) = divide(words)
+    assert (given.option, given.key) == (option, key)
+    assert [given.position(number) for number in range(len(given.values))] == positions

@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+END_OF_FLAGS = "--"
+"""Ends the flags: the parser takes what follows for arguments without one."""
 _FLAG = re.compile(r"(-[^\s=]+)(?:=(.*))?", re.DOTALL)
 _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 
@@ -20,6 +22,21 @@ class Given:
     """With `--flag=value`, that value comes first."""
     attached: bool = False
     """Whether the first value was written with `=`; words after it belong to no flag."""
+
+    @property
+    def option(self) -> str:
+        """The flag as the parser looks it up: without the `.key` of a part, with dashes for underscores."""
+        base = self.flag.partition(".")[0]
+        return base.replace("_", "-") if base.startswith("--") else base
+
+    @property
+    def key(self) -> str:
+        """Which part of a JSON object is set by `--flag.key value`; empty for the whole."""
+        return self.flag.partition(".")[2]
+
+    def position(self, value: int) -> int:
+        """Where in the list the value with this number stands."""
+        return self.index + value + (1 if self.flag and not self.attached else 0)
 
 
 def divide(words: Sequence[str]) -> list[Given]:

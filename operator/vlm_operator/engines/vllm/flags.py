@@ -26,6 +26,10 @@ class Flag:
     """Allowed values; empty when the parser does not restrict them."""
 
 
+GATHERED = frozenset({"--middleware"})
+"""Flags that may be repeated: vLLM gathers their values. Of any other flag, lists included, it keeps the last."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class KnownFlags:
     """The options of one minor version, by every spelling."""
