@@ -25,7 +25,7 @@ class Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{name}-ca")])
         certificate = (
-            _builder(self._name, self._name, self._key.public_key())
+            _builder(self._name, self._name, self._key.public_key(), signed_by=self._key.public_key())
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_ca_usage(), critical=True)
             .sign(self._key, hashes.SHA256())
@@ -45,7 +45,7 @@ class Authority:
         names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
         subject = x509.Name([*names, x509.NameAttribute(NameOID.COMMON_NAME, user)])
         purposes = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] if hosts else [])]
-        builder = _builder(subject, self._name, key.public_key())
+        builder = _builder(subject, self._name, key.public_key(), signed_by=self._key.public_key())
         builder = builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
         if hosts:
             builder = builder.add_extension(x509.SubjectAlternativeName([_host(h) for h in hosts]), critical=False)
@@ -67,7 +67,14 @@ def write_signing_keys(folder: Path) -> tuple[Path, Path]:
     return private, public
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    public_key: ec.EllipticCurvePublicKey,
+    *,
+    signed_by: ec.EllipticCurvePublicKey,
+) -> x509.CertificateBuilder:
+    """What all certificates have. From 3.13 on Python insists on the identifiers of both keys."""
     now = dt.datetime.now(dt.UTC)
     return (
         x509.CertificateBuilder()
@@ -77,6 +84,8 @@ def _builder(subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurve
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - dt.timedelta(minutes=5))
         .not_valid_after(now + VALID_FOR)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signed_by), critical=False)
     )
 
 

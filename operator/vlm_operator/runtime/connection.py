@@ -1,6 +1,7 @@
 """Connects to the API server, for the operator's own calls and for kopf's watches alike."""
 
 import os
+import ssl
 from pathlib import Path
 
 import kopf
@@ -15,6 +16,19 @@ OLDEST = (1, 31)
 """The oldest Kubernetes that has everything that is used here."""
 
 
+class Connection(kopf.ConnectionInfo):
+    """A connection whose certificates are checked as Kubernetes itself checks them.
+
+    From 3.13 on Python also insists on extensions that the authorities of many clusters lack.
+    """
+
+    def as_ssl_context(self) -> ssl.SSLContext:
+        """The context of all connections."""
+        context = super().as_ssl_context()
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        return context
+
+
 class StartError(Exception):
     """Why the operator cannot start, as a sentence for a person."""
 
@@ -23,6 +37,7 @@ async def connect(settings: Settings) -> Configuration:
     """Find the API server and the credentials."""
     _must_exist(settings.kubeconfig)
     configuration = Configuration()
+    configuration.disable_strict_ssl_verification = True
     try:
         if _in_cluster(settings):
             config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call] # not typed
@@ -48,11 +63,11 @@ def _in_cluster(settings: Settings) -> bool:
     return settings.kubeconfig is None and "KUBECONFIG" not in os.environ and SERVICE_ACCOUNT.exists()
 
 
-async def connection_info(configuration: Configuration) -> kopf.ConnectionInfo:
+async def connection_info(configuration: Configuration) -> Connection:
     """The same connection in kopf's terms."""
     authorization = await configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
     token = authorization.removeprefix("Bearer ") if authorization else None
-    return kopf.ConnectionInfo(
+    return Connection(
         server=configuration.host,
         ca_path=configuration.ssl_ca_cert,
         insecure=not configuration.verify_ssl,
