@@ -79,7 +79,7 @@ def _next_look(facts: Facts, done: Plan, outcomes: tuple[Outcome, ...], *, now: 
     if any(not refusal.by_admission for refusal in refusals):
         # The world was not as it was seen; it has been read again.
         return 0.0
-    looks = [wait.until - now for wait in done.waits if wait.until is not None]
+    looks = [done.next_look - now] if done.next_look is not None else []
     if facts.claim is not None and facts.claim.phase != "Bound":
         looks.append(CLAIM_RECHECK)
     return min(looks, default=None)
