@@ -65,7 +65,7 @@ def test_every_golden_pod_passes_and_is_stored_as_written(control_plane: Control
         stored = create_dry(control_plane.api, restricted, pod)
         assert without_additions(pod["spec"], stored["spec"]) == pod["spec"], name
         assert stored["metadata"]["labels"] == pod["metadata"]["labels"], name
-        assert stored["metadata"]["annotations"] == pod["metadata"]["annotations"], name
+        assert stored["metadata"].get("annotations", {}) == pod["metadata"]["annotations"], name
 
 
 def test_the_namespace_refuses_a_pod_with_more_rights(control_plane: ControlPlane, restricted: str) -> None:
