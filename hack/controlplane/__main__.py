@@ -28,7 +28,9 @@ def main() -> int:
     command = options.command
     try:
         if command == "up":
-            print(f"export KUBECONFIG={shlex.quote(str(background.up()))}")
+            print(f"export KUBECONFIG={shlex.quote(str(background.up()))}", flush=True)
+            kubectl = shlex.quote(str(ensure_tools()["kubectl"]))
+            print(f"# then: {kubectl} apply --server-side -f crds/; .venv/bin/vlm-operator run", file=sys.stderr)
         elif command == "down":
             print("stopped" if background.down() else "no control plane was running")
         elif command == "serve":

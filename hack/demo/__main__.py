@@ -100,7 +100,7 @@ def main() -> int:
     keep = parser.parse_args().keep
     started = time.monotonic()
     try:
-        say("* start a Kubernetes control plane with two GPU nodes (their kubelets imitated by kwok)")
+        say("* start a Kubernetes control plane with GPU nodes (their kubelets imitated by kwok)")
         with kept_stage() if keep else passing_stage() as stage:
             perform(stage)
             if keep:

@@ -104,6 +104,27 @@ def test_a_crd_that_is_deleted_and_installed_again(own_plane: ControlPlane) -> N
     operator.stop()
 
 
+def test_a_watch_that_finds_the_crd_gone_does_not_end_it(own_plane: ControlPlane) -> None:
+    own_plane.install_crd(CRD)
+    deployments = _in(own_plane, "three")
+    operator = RunningOperator(own_plane, "tough").start()
+    deployments.create()
+    deployments.until_ready()
+    # It wakes up with broken watches, and opens them again before it can know that the CRD is gone.
+    own_plane.signal_program("tough", signal.SIGSTOP)
+    own_plane.kubectl("delete", "-f", str(CRD), "--timeout=60s")
+    own_plane.stop_apiserver()
+    own_plane.start_apiserver()
+    own_plane.signal_program("tough", signal.SIGCONT)
+    wait_until(lambda: "404 page not found" in operator.text(), "a watch found it gone", timeout_seconds=60)
+    own_plane.install_crd(CRD)
+    deployments.create("again", replicas=2)
+    deployments.until_ready("again", timeout_seconds=60)
+    assert "tough" not in own_plane.ended_programs()
+    deployments.delete("again")
+    operator.stop()
+
+
 def _wait_for_the_garbage_collector(deployments: Deployments) -> None:
     """Return when it follows VLMDeployments: it looks for new kinds every 30 s, and misses deletions before that."""
     for number in range(20):

@@ -36,6 +36,7 @@ class StartError(Exception):
 async def connect(settings: Settings) -> Configuration:
     """Find the API server and the credentials."""
     _must_exist(settings.kubeconfig)
+    _one_must_exist(os.environ.get("KUBECONFIG", "") if settings.kubeconfig is None else "")
     configuration = Configuration()
     configuration.disable_strict_ssl_verification = True
     try:
@@ -56,6 +57,13 @@ async def connect(settings: Settings) -> Configuration:
 def _must_exist(kubeconfig: Path | None) -> None:
     if kubeconfig is not None and not kubeconfig.is_file():
         message = f"no usable cluster configuration in {kubeconfig}: there is no such file; correct --kubeconfig"
+        raise StartError(message)
+
+
+def _one_must_exist(variable: str) -> None:
+    """KUBECONFIG may list several files, of which those that are missing are skipped."""
+    if variable and not any(Path(file).expanduser().is_file() for file in variable.split(os.pathsep) if file):
+        message = f"no usable cluster configuration: KUBECONFIG is {variable}, and there is no such file"
         raise StartError(message)
 
 

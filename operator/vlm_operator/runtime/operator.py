@@ -29,6 +29,8 @@ from vlm_operator.runtime.watching import keep_watching, registry_for, settings_
 
 log = logging.getLogger(__name__)
 
+RESTART_AFTER = 1.0
+"""Seconds until everything is started again after the watches ended."""
 CRD_RETRY = 2.0
 """Seconds between tries of the first full list, while the API server or the CRD is missing."""
 
@@ -112,9 +114,29 @@ class Operator:
 
 
 async def run(settings: Settings) -> None:
-    """Run the operator until SIGTERM or SIGINT."""
-    stop, shell_runs = asyncio.Event(), asyncio.Event()
+    """Run the operator until SIGTERM or SIGINT.
+
+    kopf ends as a whole when a watch is answered with an error that it does not expect, as happens when the CRD is deleted
+    in the moment in which a watch is opened again; with itself it ends tasks of others. So all starts anew then.
+    """
+    stop = asyncio.Event()
     _on_signals(stop.set)
+    await _serve(settings, stop)
+    while not stop.is_set():
+        log.warning("the watches have ended: start again")
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), RESTART_AFTER)
+            break
+        try:
+            await _serve(settings, stop)
+        except KubeError as error:
+            log.warning("cannot start again yet: %s", error)
+    log.info("stopped")
+
+
+async def _serve(settings: Settings, stop: asyncio.Event) -> None:
+    """Serve until `stop`, or until the watches end."""
+    shell_runs = asyncio.Event()
     configuration = await connect(settings)
     kube = Kube(configuration)
     async with contextlib.AsyncExitStack() as stack:
@@ -136,9 +158,14 @@ async def run(settings: Settings) -> None:
         )
         guard = keep_watching(insights, served=lambda: kube.serves(VLM_DEPLOYMENT))
         await _until_the_first_ends(
-            _told_to_stop(stop, shell_runs), shell, guard, operator.work(), operator.health.measure_lag()
+            _told_to_stop(stop, shell_runs), _watch(shell), guard, operator.work(), operator.health.measure_lag()
         )
-    log.info("stopped")
+
+
+async def _watch(shell: Coroutine[Any, Any, None]) -> None:
+    """Run the shell to its end. It logs itself what ended it."""
+    with contextlib.suppress(Exception):
+        await shell
 
 
 def _on_signals(handle: Callable[[], None]) -> None:

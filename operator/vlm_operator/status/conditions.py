@@ -86,7 +86,7 @@ def _weights(claim: Claim | None) -> Iterator[Verdict]:
 def _causes(census: Census, waits: tuple[Wait, ...], weights: tuple[Verdict, ...]) -> Iterator[Cause]:
     yield from (Cause(reason=wait.reason, message=wait.message) for wait in waits)
     if census.target is None:
-        yield Cause(reason=NO_REVISION, message="no spec was accepted yet, so there is nothing to run")
+        yield Cause(reason=NO_REVISION, message=_why_no_revision(census))
     waiting = [replica for replica in census.current if not replica.ready]
     troubled = [(replica, replica.trouble) for replica in waiting if replica.trouble is not None]
     if troubled:
@@ -103,6 +103,12 @@ def _causes(census: Census, waits: tuple[Wait, ...], weights: tuple[Verdict, ...
     if len(census.current_ready) < census.wanted:
         message = f"{len(census.current_ready)} of {census.wanted} replicas are ready, {len(waiting)} loading"
         yield Cause(reason=LOADING, message=message)
+
+
+def _why_no_revision(census: Census) -> str:
+    if census.live:
+        return "the revision that was accepted is not stored any more, so nothing is replaced until a spec is accepted"
+    return "no spec was accepted yet, so there is nothing to run"
 
 
 def _trouble(troubled: list[tuple[Replica, Trouble]], census: Census) -> Cause:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from vlm_operator.runtime.connection import Connection, connect, connection_info
+from vlm_operator.runtime.connection import Connection, StartError, connect, connection_info
 from vlm_operator.runtime.settings import Settings
 
 KUBECONFIG = {
@@ -17,6 +17,12 @@ KUBECONFIG = {
     "clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:1", "insecure-skip-tls-verify": False}}],
     "users": [{"name": "a", "user": {"token": "t"}}],
 }
+
+
+async def test_a_variable_that_names_no_file_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/a:{tmp_path}/b")
+    with pytest.raises(StartError, match=r"KUBECONFIG is .*/a:.*/b, and there is no such file"):
+        await connect(Settings())
 
 
 async def test_certificates_are_checked_as_kubernetes_does_by_both_clients(

@@ -91,6 +91,13 @@ def test_conditions(known: dict[str, Any], there: list[Replica], expected: tuple
     assert tuple(f"{found[k].status}/{found[k].reason}" for k in ("Progressing", "Available", "Ready")) == expected
 
 
+def test_a_revision_that_was_lost_is_told_apart_from_one_that_never_was() -> None:
+    lost = judged(new(0), new(1), **REFUSED | {"revisions": ()})["Available"]
+    assert "is not stored any more" in lost.message
+    never = judged(**REFUSED | {"revisions": (), "status": {}})["Available"]
+    assert "no spec was accepted yet" in never.message
+
+
 def test_an_accepted_spec_shows_its_warnings() -> None:
     found = judged(findings=(WARNING,))["Accepted"]
     assert (found.status, found.reason) == ("True", "Accepted")
