@@ -79,7 +79,7 @@ def test_the_definition_is_served_without_complaints(control_plane: ControlPlane
 def test_explain_reads_well(control_plane: ControlPlane) -> None:
     text = control_plane.kubectl("explain", "vlmdeployment.spec.scaling")
     words = " ".join(text.split())
-    assert "DESCRIPTION: Scaling by the operator." in words
+    assert "DESCRIPTION: Not supported yet. Scaling by the operator." in words
     assert "maxReplicas <integer> -required- Most pods of the deployment: loading, serving, warm and draining" in words
     assert "mode <string> enum: Active, Advisory Act on decisions (Active), or only report them (Advisory)." in words
 
