@@ -3,6 +3,7 @@
 The cases are tables, `crd/accepted.yaml` and `crd/refused.yaml`; the types are held to them in `unit/api/test_resource`.
 """
 
+import contextlib
 import json
 from typing import Any
 
@@ -11,7 +12,7 @@ import yaml
 
 from cluster.crd.cases import ACCEPTED, MINIMAL, REFUSED, Case, manifest
 from cluster.crd.server import CRD_FILE, CRD_NAME, Server, install
-from controlplane import ControlPlane
+from controlplane import ControlPlane, ControlPlaneError, wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -77,8 +78,12 @@ def test_the_definition_is_served_without_complaints(control_plane: ControlPlane
 
 @pytest.mark.usefixtures("server")
 def test_explain_reads_well(control_plane: ControlPlane) -> None:
-    text = control_plane.kubectl("explain", "vlmdeployment.spec.scaling")
-    words = " ".join(text.split())
+    def explained() -> str:
+        with contextlib.suppress(ControlPlaneError):  # the API server publishes its documents a little later
+            return control_plane.kubectl("explain", "vlmdeployment.spec.scaling")
+        return ""
+
+    words = " ".join(wait_until(explained, "the resource is documented").split())
     assert "DESCRIPTION: Not supported yet. Scaling by the operator." in words
     assert "maxReplicas <integer> -required- Most pods of the deployment: loading, serving, warm and draining" in words
     assert "mode <string> enum: Active, Advisory Act on decisions (Active), or only report them (Advisory)." in words
