@@ -58,9 +58,10 @@ bench: tools ## measure; prints tables and writes JSON to .build/bench
 
 # -- generated files ---------------------------------------------------------------------------------------------------
 .PHONY: generate
-generate: $(READY) ## write the CRD and the golden pods anew
+generate: $(READY) ## write the CRD, the golden pods and the reference pages anew
 	@$(BIN)/python -m vlm_operator.cli.operator crd > crds/vlmdeployments.vlm.dev.yaml
 	@PYTHONPATH=$(PYTHONPATH):tests $(BIN)/python -m unit.engines.golden_files
+	@$(BIN)/python -m reference_docs docs/reference
 
 .PHONY: format
 format: $(READY) ## format the code

@@ -16,11 +16,17 @@ crd_is_current() {
     || { echo "crds/ differs from the types: run make generate"; return 1; }
 }
 
+reference_is_current() {
+  "$bin/python" -m reference_docs --check docs/reference \
+    || { echo "docs/reference differs from the catalogue: run make generate"; return 1; }
+}
+
 step format "$bin/ruff" format --check --quiet .
 step lint "$bin/ruff" check --quiet .
 step types "$bin/mypy"
 step "import contracts" "$bin/lint-imports" --no-cache
 step "generated CRD" crd_is_current
+step "reference pages" reference_is_current
 step "dead code" "$bin/vulture"
 
 if ((${#failed[@]})); then

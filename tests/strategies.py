@@ -27,12 +27,12 @@ from vlm_operator.api.pod_template import (
     Toleration,
 )
 from vlm_operator.api.spec import VLMDeploymentSpec
-from vlm_operator.api.support import EXCEPT_VALUES, acted_on, leads_to_acted_on
+from vlm_operator.api.support import acted_on, leads_to_acted_on
 from vlm_operator.api.weights import Weights
 
 Raw = dict[str, Any]
 Wanted = Callable[[str], bool]
-"""Tells for the path of a field, and for `path=value` of some values, whether it may be generated."""
+"""Tells for the path of a field whether it may be generated."""
 Constraints = dict[type, Any]
 
 ITEMS = 3
@@ -64,8 +64,7 @@ def _anything(_: str) -> bool:
 
 
 def _supported(path: str) -> bool:
-    field, _, value = path.partition("=")
-    return (acted_on(field) or leads_to_acted_on(field)) and (field, value) not in EXCEPT_VALUES
+    return acted_on(path) or leads_to_acted_on(path)
 
 
 def durations() -> st.SearchStrategy[str]:
@@ -134,8 +133,7 @@ _TEXTS: dict[Pattern, st.SearchStrategy[Any]] = {
 
 def _values(annotation: Any, metadata: tuple[Any, ...], path: str, wanted: Wanted) -> st.SearchStrategy[Any]:
     if metadata == get_args(TensorDegree)[1:]:
-        degrees = st.integers(1, 64)
-        return degrees | st.just("Auto") if wanted("parallelism.tensor=Auto") else degrees
+        return st.integers(1, 64) | st.just("Auto")
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _values(arguments[0], (*arguments[1:], *metadata), path, wanted)

@@ -21,6 +21,7 @@ CRD = ROOT / "crds" / "vlmdeployments.vlm.dev.yaml"
 SAMPLE = ROOT / "manifests" / "samples" / "qwen2.5-vl-7b-awq.yaml"
 CLAIM = Path(__file__).with_name("claim.yaml")
 TWO_SOURCES = Path(__file__).with_name("two-weights-sources.yaml")
+THREE_GPUS = Path(__file__).with_name("tensor-parallel-three.yaml")
 NAME = "qwen25-vl-7b"
 PATIENCE = 120.0
 """Seconds until the sample must be Ready; a few are enough."""
@@ -48,6 +49,10 @@ def perform(stage: Stage) -> None:
     if refused.returncode == 0:
         raise ControlPlaneError("the wrong spec was accepted")
     say(indented(refused.stderr))
+    say("* apply a tensor-parallel degree of 3, which the operator refuses before a GPU is booked:")
+    stage.kubectl("apply", "-f", str(THREE_GPUS))
+    say(indented(refusal_of(stage, "three-gpus")["message"]))
+    stage.kubectl("delete", "-f", str(THREE_GPUS))
     say("$ kubectl get vlmd,pods,svc")
     say(stage.kubectl("get", "vlmd,pods,svc").stdout)
     say(f"VLMDeployment {NAME} is Ready: Qwen2.5-VL-7B-Instruct AWQ, one replica on two GPUs.")
@@ -67,6 +72,16 @@ def wait_until_ready(stage: Stage, log: Path) -> None:
         time.sleep(0.2)
     tail = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
     raise ControlPlaneError(f"{NAME} was not Ready within {PATIENCE:.0f} s. The operator's last words:\n{tail}")
+
+
+def refusal_of(stage: Stage, name: str) -> dict[str, Any]:
+    """The condition Accepted once it is False."""
+
+    def refusal() -> dict[str, Any] | None:
+        found = condition(json.loads(stage.kubectl("get", "vlmd", name, "-o", "json").stdout), "Accepted")
+        return found if found.get("status") == "False" else None
+
+    return wait_until(refusal, f"{name} is refused")
 
 
 def condition(resource: dict[str, Any], kind: str) -> dict[str, Any]:

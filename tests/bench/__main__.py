@@ -9,10 +9,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import core, creation
+from bench import core, creation, sizing
 from bench.table import Row, table
 
-BENCHES: dict[str, Callable[[bool], list[Row]]] = {"core": core.measure, "creation": creation.measure}
+BENCHES: dict[str, Callable[[bool], list[Row]]] = {
+    "core": core.measure,
+    "creation": creation.measure,
+    "sizing": sizing.measure,
+}
 RESULTS = Path(__file__).parents[2] / ".build" / "bench"
 
 

@@ -38,6 +38,7 @@ class ApiModel(BaseModel):
         extra="forbid",
         frozen=True,
         strict=True,
+        defer_build=True,  # most types are only ever read as parts of others
     )
 
     rules: ClassVar[tuple[Rule, ...]] = ()

@@ -6,6 +6,7 @@ from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from vlm_operator.api import patterns
+from vlm_operator.api.architecture import Architecture
 from vlm_operator.api.base import ApiModel, Rule
 from vlm_operator.api.lists import MAP_BY_NAME, SET
 from vlm_operator.api.scalars import (
@@ -41,50 +42,6 @@ class ChatTemplate(ApiModel):
     config_map_key_ref: ConfigMapKeyRef
     """Where the template is kept. It is mounted into the replicas; a change of its text takes effect at the next
     restart."""
-
-
-class VisionArchitecture(ApiModel):
-    """The vision tower."""
-
-    layers: Annotated[int, Field(ge=1, le=1024)]
-    """Number of layers."""
-    hidden_size: Annotated[int, Field(ge=1, le=1_000_000)]
-    """Width."""
-    attention_heads: Annotated[int, Field(ge=1, le=4096)]
-    """Number of attention heads."""
-    intermediate_size: Annotated[int, Field(ge=1, le=10_000_000)]
-    """Width of the MLP."""
-    patch_size: Annotated[int, Field(ge=1, le=256)]
-    """Side of a patch in pixels."""
-    spatial_merge_size: Annotated[int, Field(ge=1, le=64)] | None = None
-    """Patches merged per side into one token."""
-
-
-class Architecture(ApiModel):
-    """The facts about a model that its `config.json` holds, for models outside the catalogue."""
-
-    name: Annotated[str, matching(patterns.ARCHITECTURE_NAME, max_length=128)]
-    """Class name, the first of `architectures` in `config.json`."""
-    layers: Annotated[int, Field(ge=1, le=1024)]
-    """Number of decoder layers."""
-    hidden_size: Annotated[int, Field(ge=1, le=1_000_000)]
-    """Width of the decoder."""
-    attention_heads: Annotated[int, Field(ge=1, le=4096)]
-    """Number of attention heads."""
-    key_value_heads: Annotated[int, Field(ge=1, le=4096)]
-    """Number of key-value heads."""
-    head_size: Annotated[int, Field(ge=1, le=4096)] | None = None
-    """Size of one head. Default: hiddenSize / attentionHeads."""
-    intermediate_size: Annotated[int, Field(ge=1, le=10_000_000)]
-    """Width of the MLP."""
-    vocabulary_size: Annotated[int, Field(ge=1, le=100_000_000)]
-    """Number of tokens in the vocabulary."""
-    max_context: Tokens
-    """Longest context in tokens."""
-    tied_embeddings: bool = False
-    """Whether input and output embeddings are one matrix."""
-    vision: VisionArchitecture | None = None
-    """The vision tower."""
 
 
 class Model(ApiModel):

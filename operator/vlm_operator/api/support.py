@@ -19,16 +19,13 @@ ACTED_ON: tuple[str, ...] = (
     "drain",
     "service",
     "podTemplate",
+    "checks",
 )
 
 EXCEPT: tuple[str, ...] = (
-    "model.architecture",
     "weights.persistentVolumeClaim.prefetch",
-    "gpu.memory",
     "podTemplate.compileCache",
 )
-
-EXCEPT_VALUES: tuple[tuple[str, Any], ...] = (("parallelism.tensor", "Auto"),)
 
 
 def acted_on(path: str) -> bool:
@@ -55,11 +52,7 @@ def _within(path: str, entries: tuple[str, ...]) -> bool:
 def unsupported(spec: dict[str, Any]) -> tuple[Finding, ...]:
     """Return a finding for each part of `spec` (as written, by JSON names) that nothing acts on yet."""
     fields = [*_outside("", spec), *(path for path in EXCEPT if _at(spec, path) is not None)]
-    findings = [_finding(path, "this field is not supported yet", "remove it") for path in fields]
-    for path, value in EXCEPT_VALUES:
-        if _at(spec, path) == value:
-            findings.append(_finding(path, f"the value {value} is not supported yet", "set a number"))
-    return tuple(findings)
+    return tuple(_finding(path) for path in fields)
 
 
 def _outside(prefix: str, value: Any) -> list[str]:
@@ -79,5 +72,11 @@ def _at(value: Any, path: str) -> Any:
     return value
 
 
-def _finding(path: str, message: str, advice: str) -> Finding:
-    return Finding(reason=UNSUPPORTED_FIELD, severity="Error", field=f"spec.{path}", message=message, advice=advice)
+def _finding(path: str) -> Finding:
+    return Finding(
+        reason=UNSUPPORTED_FIELD,
+        severity="Error",
+        field=f"spec.{path}",
+        message="this field is not supported yet",
+        advice="remove it",
+    )

@@ -1,130 +1,132 @@
-"""`kubectl vlm`: what a VLMDeployment would become, on a laptop and without a cluster."""
+"""`kubectl vlm`: what a VLMDeployment would become, on a laptop and without a cluster.
+
+Each command imports what it needs when it runs, so that `--help` and errors in options come at once.
+"""
 
 import argparse
-import contextlib
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vlm_operator import __version__
-from vlm_operator.api import API_VERSION, KIND
+from vlm_operator.cli.files import UnusableInputError, read_document, read_json, read_resource
+
+if TYPE_CHECKING:
+    from vlm_operator.sizing.catalogue.loading import Catalogue
 
 ACCEPTED, REFUSED, UNUSABLE = 0, 1, 2
 """Exit codes."""
-LARGEST_FILE = 1_000_000
-"""Characters; the API server would not take more either."""
-ONE_AT_A_TIME = "give one VLMDeployment at a time"
 UNKNOWN_UID = "00000000-0000-0000-0000-000000000000"
 """Stands in for the uid that the API server will give."""
-
-
-class UnusableInputError(Exception):
-    """Why a file cannot be read as one VLMDeployment, as a sentence that the file begins."""
+FILE_HELP = "file with one VLMDeployment; - for standard input"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `kubectl vlm`."""
+    parser = _parser()
+    options = parser.parse_args(argv)
+    given = vars(options)
+    for name in ("filename", "against", "config"):
+        if given.get(name) == "":
+            parser.error(f"argument --{name}: expected the name of a file")
+    try:
+        result: int = options.run(options)
+    except UnusableInputError as error:
+        sys.stderr.write(f"kubectl vlm: {error}\n")
+        return UNUSABLE
+    except BrokenPipeError:  # `| head` has seen enough
+        sys.stderr.close()
+        return ACCEPTED
+    return result
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="kubectl vlm", description="Looks at VLMDeployments before they are applied.", allow_abbrev=False
     )
     parser.add_argument("--version", action="version", version=f"kubectl-vlm {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    render = commands.add_parser("render", help="print every object that the operator would create", allow_abbrev=False)
-    render.add_argument("-f", "--filename", required=True, help="file with one VLMDeployment; - for standard input")
-    options = parser.parse_args(argv)
-    if not options.filename:
-        render.error("argument -f/--filename: expected the name of a file")
-    try:
-        return _render(_read(options.filename))
-    except UnusableInputError as error:
-        why = str(error)
-    except RecursionError:
-        why = "is nested too deeply"
-    sys.stderr.write(f"kubectl vlm: {'standard input' if options.filename == '-' else options.filename} {why}\n")
-    return UNUSABLE
+    plan = _command(commands, "plan", _plan, "whether it fits, what is wrong with it, and what a change would restart")
+    plan.add_argument("-f", "--filename", help=FILE_HELP)
+    plan.add_argument("--against", metavar="OLD", help="file with the VLMDeployment that runs now")
+    plan.add_argument("--config", metavar="FILE", help="config.json of a model that is not in the catalogue")
+    _output(plan)
+    render = _command(commands, "render", _render, "print every object that the operator would create")
+    render.add_argument("-f", "--filename", required=True, help=FILE_HELP)
+    for name, rows in (("models", "models"), ("gpus", "GPUs")):
+        listing = _command(commands, name, _list, f"{rows} that are known; with words: those that match all of them")
+        listing.add_argument("words", nargs="*", metavar="WORD", help="part of a name")
+        _output(listing)
+    return parser
 
 
-def _read(filename: str) -> dict[str, Any]:
-    text = _text(filename)
-    if len(text) > LARGEST_FILE:
-        raise UnusableInputError(f"is larger than {LARGEST_FILE} characters")
-    documents = _documents(text)
-    if len(documents) > 1:
-        raise UnusableInputError(f"holds {len(documents)} documents; {ONE_AT_A_TIME}")
-    if not documents:
-        raise UnusableInputError("is empty; it must hold one VLMDeployment")
-    (found,) = documents
-    if not isinstance(found, dict):
-        what = "a list" if isinstance(found, list) else "text" if isinstance(found, str) else "a plain value"
-        raise UnusableInputError(f"holds {what}; it must hold one VLMDeployment")
-    if str(found.get("kind")).endswith("List"):
-        raise UnusableInputError(f"is of kind {found['kind']}; {ONE_AT_A_TIME}")
-    _must_be(found, "kind", KIND)
-    _must_be(found, "apiVersion", API_VERSION)
-    metadata = found.get("metadata")
-    if not isinstance(metadata, dict) or not metadata.get("name"):
-        raise UnusableInputError("has no metadata.name")
-    annotations = metadata.get("annotations") or {}
-    if not isinstance(annotations, dict) or not all(isinstance(value, str) for value in annotations.values()):
-        raise UnusableInputError("has metadata.annotations that are not a map of texts; put the values in quotes")
-    return found
+def _command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+    command.set_defaults(run=run)
+    command.add_argument(
+        "--catalogue", action="append", default=[], metavar="FILE", help="further models and GPUs; may be repeated"
+    )
+    return command
 
 
-def _must_be(found: dict[str, Any], field: str, wanted: str) -> None:
-    given = found.get(field)
-    if given != wanted:
-        what = f"is of {field} {given}" if given and isinstance(given, str) else f"has no {field}"
-        raise UnusableInputError(f"{what}; it must be {wanted}")
+def _output(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "-o", "--output", choices=("table", "json", "yaml"), default="table", help="form of the answer"
+    )
 
 
-def _documents(text: str) -> list[Any]:
-    import yaml  # noqa: PLC0415 # keeps --help quick
+def _plan(options: argparse.Namespace) -> int:
+    from vlm_operator.cli import plan  # noqa: PLC0415 # keeps --help quick
 
-    class Loader(yaml.SafeLoader):
-        """As kubectl reads YAML: a date is text."""
-
-        yaml_implicit_resolvers = {  # noqa: RUF012 # as PyYAML has it
-            first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-            for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-        }
-
-    try:
-        return [document for document in yaml.load_all(text, Loader) if document is not None]
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise UnusableInputError(f"is not YAML: {where}{error.problem}") from error
-    except yaml.YAMLError as error:
-        raise UnusableInputError(f"is not YAML: {str(error).splitlines()[0]}") from error
-    except (ValueError, AttributeError) as error:  # what PyYAML makes of `!!int x`
-        raise UnusableInputError("is not YAML: a value does not fit its type") from error
+    if not options.filename and not options.config:
+        raise UnusableInputError("plan needs a file: -f with a VLMDeployment, or --config with a config.json")
+    catalogue = _catalogue(options.catalogue)
+    config = plan.read_config_file(read_json(options.config), options.config) if options.config else None
+    resource = read_resource(options.filename) if options.filename else plan.resource_of(config)
+    old = read_resource(options.against) if options.against else None
+    answer = plan.answer(resource, config=config, old=old, catalogue=catalogue)
+    sys.stdout.write(plan.shown(answer, options.output))
+    return ACCEPTED if answer.accepted else REFUSED
 
 
-def _text(filename: str) -> str:
-    try:
-        with contextlib.nullcontext(sys.stdin) if filename == "-" else Path(filename).open(encoding="utf-8") as file:
-            text = file.read(LARGEST_FILE + 1)
-        text.encode()  # standard input may let bytes through as surrogates
-    except UnicodeError as error:
-        raise UnusableInputError("is not UTF-8 text") from error
-    except OSError as error:
-        raise UnusableInputError(f"cannot be read: {str(error.strerror).lower()}") from error
-    return text
-
-
-def _render(resource: dict[str, Any]) -> int:
+def _render(options: argparse.Namespace) -> int:
     import yaml  # noqa: PLC0415 # keeps --help quick
 
     from vlm_operator.replicas.offline import imagine  # noqa: PLC0415 # keeps --help quick
 
-    imagined = imagine(resource, uid=UNKNOWN_UID)
+    resource = read_resource(options.filename)
+    imagined = imagine(resource, uid=UNKNOWN_UID, catalogue=_catalogue(options.catalogue))
     for finding in imagined.findings:
         sys.stderr.write(f"{finding.severity}: {finding.sentence()}\n")
     if imagined.refused:
         return REFUSED
     sys.stdout.write(yaml.safe_dump_all(imagined.objects, sort_keys=False, width=120))
     return ACCEPTED
+
+
+def _list(options: argparse.Namespace) -> int:
+    from vlm_operator.cli import listing  # noqa: PLC0415 # keeps --help quick
+
+    catalogue, words = _catalogue(options.catalogue), " ".join(options.words)
+    found = listing.models(catalogue, words) if options.command == "models" else listing.gpus(catalogue, words)
+    if not found:
+        sys.stderr.write(f"kubectl vlm: nothing in the catalogue matches {words!r}; without words all are listed\n")
+        return REFUSED
+    sys.stdout.write(listing.shown(found, options.output))
+    return ACCEPTED
+
+
+def _catalogue(files: Sequence[str]) -> "Catalogue":
+    from vlm_operator.sizing.catalogue.loading import builtin, extended  # noqa: PLC0415 # keeps --help quick
+
+    if not files:
+        return builtin()
+    catalogue, findings = extended(builtin(), {name: read_document(name) for name in files})
+    for finding in findings:
+        sys.stderr.write(f"{finding.severity}: {finding.sentence()}\n")
+    if any(finding.severity == "Error" for finding in findings):
+        raise UnusableInputError("the catalogue cannot be used; mend what is named above")
+    return catalogue
 
 
 if __name__ == "__main__":

@@ -84,8 +84,15 @@ class Engine(Protocol):
         """What is wrong with the inputs for this engine, before anything is created."""
         ...
 
-    def resolve(self, inputs: PodInputs) -> Resolved:
-        """Choose what the inputs leave open (version, image) and spell the arguments."""
+    def version(self, inputs: PodInputs) -> str:
+        """The version of the engine that the inputs ask for (`0.33`)."""
+        ...
+
+    def resolve(self, inputs: PodInputs, *, tensor_parallel: int | None = None) -> Resolved:
+        """Choose what the inputs leave open (version, image) and spell the arguments.
+
+        `tensor_parallel` is the degree for Auto. Raises ValueError where it is needed and None.
+        """
         ...
 
     def render_pod(self, resolved: Resolved, identity: PodIdentity) -> dict[str, Any]:

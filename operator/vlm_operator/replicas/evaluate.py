@@ -1,8 +1,8 @@
 """From the object as written to what it asks for and everything that is wrong with it."""
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vlm_operator.api.findings import INVALID_FIELD, Finding
@@ -11,6 +11,13 @@ from vlm_operator.api.resource import read_spec
 from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.engines.base import PodInputs
 from vlm_operator.engines.registry import engine
+from vlm_operator.replicas.facts import Claim, StoredRevision
+from vlm_operator.replicas.revision import revision_of
+from vlm_operator.sizing.assess import Assessment, assess
+from vlm_operator.sizing.catalogue.loading import Catalogue
+
+SINGLE_NODE_CLAIM = "SingleNodeClaim"
+"""The claim can be mounted on one node only, and there may be more than one replica."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,9 +27,12 @@ class Judgement:
     spec: VLMDeploymentSpec | None
     inputs: PodInputs | None
     findings: tuple[Finding, ...]
+    """What is wrong in itself."""
+    assessment: Assessment | None = None
+    """What the sizing says, None where the spec could not be read."""
 
 
-def evaluate(resource: Mapping[str, Any]) -> Judgement:
+def evaluate(resource: Mapping[str, Any], *, catalogue: Catalogue) -> Judgement:
     """Read and check a resource as the API server holds it, or as a file has it."""
     metadata = resource["metadata"]
     named = tuple(_name(metadata.get("name")))
@@ -30,7 +40,41 @@ def evaluate(resource: Mapping[str, Any]) -> Judgement:
     if spec is None:
         return Judgement(spec=None, inputs=None, findings=named + findings)
     inputs = PodInputs.of(spec, restarted_at=(metadata.get("annotations") or {}).get(RESTARTED_AT))
-    return Judgement(spec=spec, inputs=inputs, findings=named + findings + engine(spec.engine.type).check(inputs))
+    chosen = engine(spec.engine.type)
+    return Judgement(
+        spec=spec,
+        inputs=inputs,
+        findings=named + findings + chosen.check(inputs),
+        assessment=assess(spec, catalogue=catalogue, engine_version=chosen.version(inputs)),
+    )
+
+
+def findings_that_count(
+    judged: Judgement, *, revisions: Iterable[StoredRevision] = (), claim: Claim | None = None
+) -> tuple[Finding, ...]:
+    """All findings about a deployment in its place.
+
+    What the sizing holds against a revision that was accepted before is a warning: a newer catalogue must not turn away
+    what runs.
+    """
+    sizing = judged.assessment.findings if judged.assessment else ()
+    if judged.inputs is not None and revision_of(judged.inputs) in {known.revision for known in revisions}:
+        sizing = tuple(replace(finding, severity="Warning") for finding in sizing)
+    return (*judged.findings, *sizing, *_claim(judged.spec, claim))
+
+
+def _claim(spec: VLMDeploymentSpec | None, claim: Claim | None) -> Iterator[Finding]:
+    if spec is None or claim is None or spec.replicas < 2 or not claim.access_modes:
+        return
+    if not {"ReadOnlyMany", "ReadWriteMany"} & set(claim.access_modes):
+        yield Finding(
+            reason=SINGLE_NODE_CLAIM,
+            severity="Warning",
+            field="spec.weights.persistentVolumeClaim.claimName",
+            message=f"claim {claim.name} is {', '.join(claim.access_modes)}: one node can mount it,"
+            f" and {spec.replicas} replicas are wanted",
+            advice="use a claim with the access mode ReadOnlyMany or ReadWriteMany",
+        )
 
 
 def _name(name: Any) -> Iterator[Finding]:

@@ -82,6 +82,7 @@ class Claim:
     name: str
     exists: bool
     phase: str = ""
+    access_modes: tuple[str, ...] = ()
     waits_for_consumer: bool = False
     """Unbound because its storage class binds when the first pod is scheduled."""
     refused: str = ""
@@ -138,6 +139,8 @@ class Facts:
     """None when it could not be read; the findings say why."""
     inputs: PodInputs | None
     findings: tuple[Finding, ...]
+    tensor_parallel: int | None = None
+    """Tensor-parallel degree of a new revision; None when it is unknown."""
     replicas: tuple[Replica, ...] = ()
     revisions: tuple[StoredRevision, ...] = ()
     objects: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)

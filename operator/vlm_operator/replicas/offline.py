@@ -7,10 +7,11 @@ from typing import Any
 from vlm_operator.api.findings import Finding
 from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.actions import Create, CreatePod
-from vlm_operator.replicas.evaluate import evaluate
+from vlm_operator.replicas.evaluate import Judgement, evaluate, findings_that_count
 from vlm_operator.replicas.facts import Facts
 from vlm_operator.replicas.plan import plan
 from vlm_operator.replicas.size import decide_size
+from vlm_operator.sizing.catalogue.loading import Catalogue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +19,8 @@ class Imagined:
     """What a new VLMDeployment gives."""
 
     findings: tuple[Finding, ...]
+    judged: Judgement
+    """What was read and sized."""
     objects: tuple[dict[str, Any], ...]
     """The manifests of everything that would be created, none when it is refused."""
 
@@ -27,10 +30,11 @@ class Imagined:
         return any(finding.severity == "Error" for finding in self.findings)
 
 
-def imagine(resource: Mapping[str, Any], *, uid: str) -> Imagined:
+def imagine(resource: Mapping[str, Any], *, uid: str, catalogue: Catalogue) -> Imagined:
     """The findings about a resource and the objects that the operator would create for it as a new one."""
     metadata = resource["metadata"]
-    judged = evaluate(resource)
+    judged = evaluate(resource, catalogue=catalogue)
+    findings = findings_that_count(judged)
     facts = Facts(
         name=str(metadata.get("name", "")),
         namespace=str(metadata.get("namespace", "default")),
@@ -38,7 +42,8 @@ def imagine(resource: Mapping[str, Any], *, uid: str) -> Imagined:
         generation=1,
         spec=judged.spec,
         inputs=judged.inputs,
-        findings=judged.findings,
+        findings=findings,
+        tensor_parallel=judged.assessment.tensor_parallel if judged.assessment else None,
     )
     objects: list[dict[str, Any]] = []
     for action in plan(facts, decide_size(facts), now=0.0).actions:
@@ -47,4 +52,4 @@ def imagine(resource: Mapping[str, Any], *, uid: str) -> Imagined:
         elif isinstance(action, CreatePod):
             kind = action.resolved.inputs.engine.type
             objects.append(engine(kind).render_pod(action.resolved, action.identity))
-    return Imagined(findings=judged.findings, objects=tuple(objects))
+    return Imagined(findings=findings, judged=judged, objects=tuple(objects))

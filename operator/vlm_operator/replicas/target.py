@@ -26,7 +26,7 @@ def target_of(facts: Facts) -> Target | None:
     stored = next((known for known in facts.revisions if known.revision == revision), None)
     if stored is not None:
         return Target(revision=revision, resolved=stored.resolved, stored=stored)
-    resolved = engine(facts.inputs.engine.type).resolve(facts.inputs)
+    resolved = engine(facts.inputs.engine.type).resolve(facts.inputs, tensor_parallel=facts.tensor_parallel)
     return Target(revision=revision, resolved=resolved, stored=None)
 
 

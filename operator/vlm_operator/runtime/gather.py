@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from vlm_operator.api.spec import VLMDeploymentSpec
-from vlm_operator.replicas.evaluate import Judgement, evaluate
+from vlm_operator.replicas.evaluate import Judgement, evaluate, findings_that_count
 from vlm_operator.replicas.facts import Claim, Facts, Seen
 from vlm_operator.replicas.reading import read_replica, read_revision
 from vlm_operator.runtime.cache import Cache, Key, key_of
 from vlm_operator.runtime.kinds import BY_NAME, CLAIM, POD, STORAGE_CLASS
 from vlm_operator.runtime.kube import Kube, KubeError
+from vlm_operator.sizing.catalogue.loading import Catalogue
 
 READY_CLAIM_TRUSTED = 300.0
 """Seconds for which a bound claim is not read again."""
@@ -27,9 +28,10 @@ class _Known:
 class Gatherer:
     """Reads; never writes."""
 
-    def __init__(self, kube: Kube, cache: Cache) -> None:
+    def __init__(self, kube: Kube, cache: Cache, catalogue: Catalogue) -> None:
         self._kube = kube
         self._cache = cache
+        self._catalogue = catalogue
         self._claims: dict[tuple[str, str], _Known] = {}
         self._strangers: dict[Key, set[tuple[str, str]]] = {}
 
@@ -44,7 +46,7 @@ class Gatherer:
             self._strangers.pop(key, None)
             return None
         await self._look_for(key, expected)
-        judged = evaluate(resource)
+        judged = evaluate(resource, catalogue=self._catalogue)
         claim = await self._claim(key[0], judged.spec)
         return self._facts(key, resource, judged, claim=claim)
 
@@ -83,6 +85,7 @@ class Gatherer:
             for (kind, _), o in children.items()
             if kind == "ControllerRevision"
         )
+        revisions = tuple(sorted((s for s in stored if s is not None), key=lambda s: s.number))
         return Facts(
             name=key[1],
             namespace=key[0],
@@ -90,9 +93,10 @@ class Gatherer:
             generation=metadata["generation"],
             spec=judged.spec,
             inputs=judged.inputs,
-            findings=judged.findings,
+            findings=findings_that_count(judged, revisions=revisions, claim=claim),
+            tensor_parallel=judged.assessment.tensor_parallel if judged.assessment else None,
             replicas=tuple(sorted((p for p in pods if p is not None), key=lambda p: p.name)),
-            revisions=tuple(sorted((s for s in stored if s is not None), key=lambda s: s.number)),
+            revisions=revisions,
             objects={place: obj for place, obj in children.items() if place[0] != "Pod"},
             claim=claim,
             status=resource.get("status") or {},
@@ -120,7 +124,8 @@ class Gatherer:
             return Claim(name=name, exists=False)
         phase = (live.get("status") or {}).get("phase", "Pending")
         waits = phase == "Pending" and await self._binds_late(live["spec"].get("storageClassName"))
-        return Claim(name=name, exists=True, phase=phase, waits_for_consumer=waits)
+        modes = tuple(live["spec"].get("accessModes") or ())
+        return Claim(name=name, exists=True, phase=phase, waits_for_consumer=waits, access_modes=modes)
 
     async def _binds_late(self, storage_class: str | None) -> bool:
         if not storage_class:

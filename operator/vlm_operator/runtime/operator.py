@@ -26,6 +26,7 @@ from vlm_operator.runtime.queue import WorkQueue
 from vlm_operator.runtime.reconcile import Reconciler
 from vlm_operator.runtime.settings import Settings
 from vlm_operator.runtime.watching import keep_watching, registry_for, settings_for
+from vlm_operator.sizing.catalogue.loading import Catalogue, builtin
 
 log = logging.getLogger(__name__)
 
@@ -38,12 +39,12 @@ CRD_RETRY = 2.0
 class Operator:
     """One running operator."""
 
-    def __init__(self, settings: Settings, kube: Kube) -> None:
+    def __init__(self, settings: Settings, kube: Kube, catalogue: Catalogue) -> None:
         self._settings = settings
         self._kube = kube
         self._cache = Cache()
         self._queue: WorkQueue[Key] = WorkQueue()
-        gatherer = Gatherer(kube, self._cache)
+        gatherer = Gatherer(kube, self._cache, catalogue)
         self._reconciler = Reconciler(
             gatherer,
             Applier(kube, self._cache, gatherer),
@@ -141,7 +142,7 @@ async def _serve(settings: Settings, stop: asyncio.Event) -> None:
     kube = Kube(configuration)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(kube.close)
-        operator = Operator(settings, kube)
+        operator = Operator(settings, kube, builtin())
         runner = await operator.health.serve(settings.health_host, settings.health_port)
         stack.push_async_callback(runner.cleanup)
         check_version(await kube.server_version())

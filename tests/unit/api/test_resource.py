@@ -83,7 +83,7 @@ def test_what_the_server_refuses_is_refused_with_one_finding(case: Case) -> None
         ),
         (
             MINIMAL | {"gpu": {"memory": 48}},
-            "spec.gpu.memory: is 48 but must be text; remove it, it" + LATER,
+            'spec.gpu.memory: is 48 but must be text; put it in quotes: "48"',
         ),
         (
             MINIMAL | {"weights": {"csi": {"driver": 5}}},

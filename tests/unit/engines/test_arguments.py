@@ -87,7 +87,7 @@ def test_auto_must_be_resolved_before() -> None:
 @given(supported_specs())
 def test_every_argument_is_known_to_the_engine_under_exactly_this_name(spec: VLMDeploymentSpec) -> None:
     known, own = newest_flags(), spec.engine.args
-    words = engine("vLLM").resolve(PodInputs.of(spec)).args
+    words = engine("vLLM").resolve(PodInputs.of(spec), tensor_parallel=2).args
     assert words[len(words) - len(own) :] == own
     assert words[0] == "/models"
     for given_flag in divide(words[1 : len(words) - len(own)]):

@@ -39,7 +39,7 @@ def test_the_rendered_pod_equals_the_plain_one_also_after_storage(
     spec: VLMDeploymentSpec, identity: PodIdentity
 ) -> None:
     vllm = engine("vLLM")
-    resolved = vllm.resolve(PodInputs.of(spec))
+    resolved = vllm.resolve(PodInputs.of(spec), tensor_parallel=2)
     stored = Resolved.model_validate_json(resolved.model_dump_json(by_alias=True, exclude_defaults=True))
     assert vllm.render_pod(resolved, identity) == plain_pod(resolved, identity)
     assert vllm.render_pod(stored, identity) == plain_pod(resolved, identity)

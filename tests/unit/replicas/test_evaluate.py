@@ -7,6 +7,7 @@ import pytest
 from unit.replicas.examples import inputs, raw_spec, spec
 from unit.replicas.tables import table
 from vlm_operator.replicas.evaluate import evaluate
+from vlm_operator.sizing.catalogue.loading import builtin
 
 
 def resource(name: Any = "m", of: Any = None, **metadata: Any) -> dict[str, Any]:
@@ -14,17 +15,17 @@ def resource(name: Any = "m", of: Any = None, **metadata: Any) -> dict[str, Any]
 
 
 def test_a_good_resource_is_read_and_nothing_is_said() -> None:
-    found = evaluate(resource())
+    found = evaluate(resource(), catalogue=builtin())
     assert (found.spec, found.inputs, found.findings) == (spec(), inputs(), ())
 
 
 @pytest.mark.parametrize("annotations", [None, {}, {"other": "x"}])
 def test_without_the_annotation_nothing_is_restarted(annotations: dict[str, str] | None) -> None:
-    assert evaluate(resource(annotations=annotations)).inputs == inputs()
+    assert evaluate(resource(annotations=annotations), catalogue=builtin()).inputs == inputs()
 
 
 def test_the_annotation_enters_the_inputs() -> None:
-    found = evaluate(resource(annotations={"vlm.dev/restarted-at": "2027-01-15T08:00:00Z"})).inputs
+    found = evaluate(resource(annotations={"vlm.dev/restarted-at": "2027-01-15T08:00:00Z"}), catalogue=builtin()).inputs
     assert found == inputs().model_copy(update={"restarted_at": "2027-01-15T08:00:00Z"})
 
 
@@ -46,7 +47,7 @@ NAMES: list[tuple[str, Any, bool]] = [
 
 @table("name, good", NAMES)
 def test_names(name: Any, good: bool) -> None:
-    found = evaluate(resource(name))
+    found = evaluate(resource(name), catalogue=builtin())
     assert [(f.field, f.severity, f.reason) for f in found.findings] == (
         [] if good else [("metadata.name", "Error", "InvalidField")]
     )
@@ -55,13 +56,13 @@ def test_names(name: Any, good: bool) -> None:
 
 def test_everything_that_is_wrong_is_said_at_once() -> None:
     wrong = raw_spec(scaling={"maxReplicas": 3}, engine={"version": "0.1"})
-    found = evaluate(resource("Qwen", wrong))
+    found = evaluate(resource("Qwen", wrong), catalogue=builtin())
     assert {"metadata.name", "spec.scaling", "spec.engine.version"} <= {finding.field for finding in found.findings}
     assert found.spec is not None
 
 
 @pytest.mark.parametrize("raw", [{}, {"model": 7}, [], "x", raw_spec(nonsense=1)], ids=str)
 def test_a_spec_that_cannot_be_read_asks_for_nothing(raw: Any) -> None:
-    found = evaluate(resource("m", raw))
+    found = evaluate(resource("m", raw), catalogue=builtin())
     assert (found.spec, found.inputs) == (None, None)
     assert any(finding.severity == "Error" for finding in found.findings)

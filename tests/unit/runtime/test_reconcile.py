@@ -17,6 +17,7 @@ from vlm_operator.runtime.kinds import CLAIM, CONFIG_MAP, CONTROLLER_REVISION, P
 from vlm_operator.runtime.kube import Kube, KubeError
 from vlm_operator.runtime.publish import Publisher
 from vlm_operator.runtime.reconcile import CLAIM_RECHECK, Reconciler
+from vlm_operator.sizing.catalogue.loading import builtin
 
 KEY = (NAMESPACE, NAME)
 OVERLOADED = KubeError(429, "TooManyRequests", "slow down")
@@ -39,7 +40,7 @@ class House:
     def start(self) -> None:
         """A new operator, whose cache is full."""
         kube = cast("Kube", self.api)
-        gatherer = Gatherer(kube, self.cache)
+        gatherer = Gatherer(kube, self.cache, builtin())
         applier = Applier(kube, self.cache, gatherer)
         publisher = Publisher(kube, self.cache, instance="test")
         self.reconciler = Reconciler(gatherer, applier, publisher, clock=lambda: self.now)

@@ -6,7 +6,6 @@ from typing import Any
 
 from vlm_operator.api.findings import Finding
 from vlm_operator.engines.base import PodIdentity, PodInputs, Resolved
-from vlm_operator.engines.vllm import pod
 from vlm_operator.engines.vllm.arguments import arguments
 from vlm_operator.engines.vllm.checks import check
 from vlm_operator.engines.vllm.versions import image_of, version_of
@@ -21,11 +20,16 @@ class Vllm:
         """What is wrong with the inputs, before anything is created."""
         return check(inputs)
 
-    def resolve(self, inputs: PodInputs) -> Resolved:
-        """Choose version and image and spell the arguments. Raises ValueError while tensor is still Auto."""
-        tensor = inputs.parallelism.tensor
-        if not isinstance(tensor, int):
-            raise ValueError("the tensor-parallel degree must be known before arguments are spelled")  # noqa: TRY004
+    def version(self, inputs: PodInputs) -> str:
+        """The given version, else the newest that is known."""
+        return version_of(inputs.engine)
+
+    def resolve(self, inputs: PodInputs, *, tensor_parallel: int | None = None) -> Resolved:
+        """Choose version and image and spell the arguments."""
+        given = inputs.parallelism.tensor
+        tensor = given if isinstance(given, int) else tensor_parallel
+        if tensor is None:
+            raise ValueError("the tensor-parallel degree must be known before arguments are spelled")
         return Resolved(
             inputs=inputs,
             engine_version=version_of(inputs.engine),
@@ -36,6 +40,8 @@ class Vllm:
 
     def render_pod(self, resolved: Resolved, identity: PodIdentity) -> dict[str, Any]:
         """The manifest of a pod."""
+        from vlm_operator.engines.vllm import pod  # noqa: PLC0415 # a spec is judged quickly without a template engine
+
         return pod.render_pod(resolved, identity)
 
     def scripts(self) -> dict[str, str]:

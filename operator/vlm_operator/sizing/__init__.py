@@ -1,0 +1,1 @@
+"""Whether a model fits, by arithmetic: catalogue, tokens, memory, parallelism. Pure."""

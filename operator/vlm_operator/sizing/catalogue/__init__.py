@@ -1,0 +1,1 @@
+"""The models, GPUs and quantisation methods that are known, each value with its source."""

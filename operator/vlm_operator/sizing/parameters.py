@@ -1,0 +1,204 @@
+"""How many parameters a model has, part by part: what is quantised, what is split and what is repeated depends on it.
+
+Counted from the sizes in an `Architecture`. Where the total is stated, the layers are scaled to it, so that biases and
+the like, which the sizes do not tell, are in the sum.
+"""
+
+from dataclasses import dataclass
+
+from vlm_operator.api.architecture import Architecture, VisionArchitecture
+
+VOCABULARY_MULTIPLE = 64
+"""vLLM pads the rows of embedding and head to a multiple of this."""
+LATENT_HEAD = 128
+"""Size of a head without its position in DeepSeek-V2 and V3, for keys and for values; no configuration of the
+catalogue differs."""
+TEMPORAL_PATCH = 2
+"""Frames in one patch of the Qwen and GLM towers."""
+
+_IMAGE_CLASSES = frozenset({"Phi3VForCausalLM", "Phi4MMForCausalLM", "MolmoForCausalLM", "DeepseekVLV2ForCausalLM"})
+"""Classes that take images though they are named like a plain language model."""
+_MORE_THAN_SIZES_TELL = frozenset({"Phi4MMForCausalLM"})
+"""Classes with an audio encoder and adapters besides decoder and tower: their count is unknown unless it is stated."""
+_GATED_TOWERS = frozenset(
+    {
+        "Qwen2_5_VLForConditionalGeneration",
+        "PixtralForConditionalGeneration",
+        "Mistral3ForConditionalGeneration",
+        "Glm4vForConditionalGeneration",
+        "Glm4vMoeForConditionalGeneration",
+    }
+)
+"""Classes whose vision tower has an MLP of three matrices instead of two."""
+_VIDEO_PATCHES = frozenset({"Qwen2VL", "Qwen3VL", "Glm4V"})
+"""Image rules of towers whose patches span two frames."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Language:
+    """Parameters of the decoder."""
+
+    embedding: int
+    """Input embedding, its rows padded."""
+    head: int
+    """Output head; 0 when it is the embedding."""
+    query_and_output: int
+    """Matrices that are split over the heads."""
+    key_and_value: int
+    """Matrices that are split over the key-value heads."""
+    latent: int
+    """Matrices of latent attention that every rank holds whole."""
+    mlp: int
+    """Plain MLPs and the experts that every token passes through."""
+    experts: int
+    """Routed experts."""
+    router: int
+    """What chooses the experts."""
+    norms: int
+    """Norms of all layers."""
+
+    @property
+    def linear(self) -> int:
+        """What quantisation can take: attention, MLPs and experts."""
+        return self.query_and_output + self.key_and_value + self.latent + self.mlp + self.experts
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.embedding + self.head + self.linear + self.router + self.norms
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vision:
+    """Parameters of the vision tower."""
+
+    attention: int
+    """Attention of all layers."""
+    mlp: int
+    """MLPs of all layers."""
+    rest: int
+    """Patch embedding, positions and projector: every rank holds them whole."""
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.attention + self.mlp + self.rest
+
+
+NO_VISION = Vision(attention=0, mlp=0, rest=0)
+
+
+def head_size(architecture: Architecture) -> int:
+    """Size of one attention head."""
+    return architecture.head_size or architecture.hidden_size // architecture.attention_heads
+
+
+def is_text_only(architecture: Architecture) -> bool:
+    """Whether the model takes no images. A tower that is not described is unknown, not absent."""
+    return (
+        architecture.vision is None
+        and architecture.vision_parameters is None
+        and architecture.images is None
+        and architecture.name.endswith("ForCausalLM")
+        and architecture.name not in _IMAGE_CLASSES
+    )
+
+
+def gated_tower(architecture: Architecture) -> bool:
+    """Whether an MLP of the vision tower has three matrices."""
+    return architecture.name in _GATED_TOWERS
+
+
+def language_parameters(architecture: Architecture) -> Language:
+    """Parameters of the decoder, scaled to the stated total where there is one."""
+    a = architecture
+    table = a.hidden_size * round_up(a.vocabulary_size, VOCABULARY_MULTIPLE)
+    exact_table = a.hidden_size * a.vocabulary_size
+    query_and_output, key_and_value, latent = _attention(a)
+    mlp, experts, router = _mlps(a)
+    norms = a.hidden_size * (2 * a.layers + 1)
+    tables = 1 if a.tied_embeddings else 2
+    linear = query_and_output + key_and_value + latent + mlp + experts
+    factor = 1.0
+    if a.language_parameters is not None:
+        stated = a.language_parameters - tables * exact_table - norms - router
+        factor = max(0.0, stated / linear)
+    return Language(
+        embedding=table,
+        head=0 if a.tied_embeddings else table,
+        query_and_output=round(query_and_output * factor),
+        key_and_value=round(key_and_value * factor),
+        latent=round(latent * factor),
+        mlp=round(mlp * factor),
+        experts=round(experts * factor),
+        router=router,
+        norms=norms,
+    )
+
+
+def vision_parameters(architecture: Architecture) -> Vision | None:
+    """Parameters of the vision tower with its projector; None when they are unknown."""
+    if is_text_only(architecture):
+        return NO_VISION
+    tower, stated = architecture.vision, architecture.vision_parameters
+    if tower is None:
+        return None if stated is None else Vision(attention=0, mlp=0, rest=stated)
+    if stated is None and architecture.name in _MORE_THAN_SIZES_TELL:
+        return None
+    attention = tower.layers * 4 * tower.hidden_size**2
+    matrices = 3 if gated_tower(architecture) else 2
+    mlp = tower.layers * matrices * tower.hidden_size * tower.intermediate_size
+    if stated is None:
+        return Vision(attention=attention, mlp=mlp, rest=_rest_of_tower(architecture, tower))
+    if attention + mlp > stated:  # sizes that name the merger's MLP instead of the layers' (GLM)
+        return Vision(attention=0, mlp=0, rest=stated)
+    return Vision(attention=attention, mlp=mlp, rest=stated - attention - mlp)
+
+
+def round_up(value: int, multiple: int) -> int:
+    """The smallest multiple that is not less than `value`."""
+    return -(-value // multiple) * multiple
+
+
+def _attention(a: Architecture) -> tuple[int, int, int]:
+    """Query with output, key with value, latent."""
+    if a.latent_attention is not None:
+        rank, rope = a.latent_attention.rank, a.latent_attention.rope_size
+        down = a.hidden_size * (rank + rope)
+        query = a.hidden_size * a.attention_heads * (LATENT_HEAD + rope)
+        up_and_output = a.attention_heads * LATENT_HEAD * (2 * rank + a.hidden_size)
+        return a.layers * (query + up_and_output), 0, a.layers * down
+    size = head_size(a)
+    query_and_output = 2 * a.hidden_size * a.attention_heads * size
+    return a.layers * query_and_output, a.layers * 2 * a.hidden_size * a.key_value_heads * size, 0
+
+
+def _mlps(a: Architecture) -> tuple[int, int, int]:
+    """Plain MLPs with shared experts, routed experts, routers."""
+    plain = 3 * a.hidden_size * a.intermediate_size
+    if a.experts is None:
+        return a.layers * plain, 0, 0
+    mixtures = mixture_layers(a)
+    expert = 3 * a.hidden_size * a.experts.intermediate_size
+    mlp = (a.layers - mixtures) * plain + mixtures * a.experts.shared * expert
+    return mlp, mixtures * a.experts.count * expert, mixtures * a.experts.count * a.hidden_size
+
+
+def mixture_layers(a: Architecture) -> int:
+    """Layers that have a mixture of experts."""
+    if a.experts is None:
+        return 0
+    return max(0, a.layers - a.experts.dense_layers) // a.experts.every
+
+
+def _rest_of_tower(architecture: Architecture, tower: VisionArchitecture) -> int:
+    """Patch embedding and a projector of two matrices, as most families have it."""
+    patches = patch_values(architecture, tower) * tower.hidden_size
+    merged = tower.hidden_size * (tower.spatial_merge_size or 1) ** 2
+    return patches + merged * merged + merged * architecture.hidden_size
+
+
+def patch_values(architecture: Architecture, tower: VisionArchitecture) -> int:
+    """Numbers that one patch has: its pixels in three colours, of two frames where a patch spans them."""
+    frames = TEMPORAL_PATCH if architecture.images and architecture.images.rule in _VIDEO_PATCHES else 1
+    return 3 * frames * tower.patch_size**2

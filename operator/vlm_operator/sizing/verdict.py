@@ -1,0 +1,301 @@
+"""Whether a spec fits on the GPUs that it allows, in words and numbers, and what would make it fit.
+
+The arithmetic is that of `memory` and `fit`; here it is asked for each allowed GPU, and the one with the least room
+decides.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from vlm_operator.api.findings import Finding, Severity
+from vlm_operator.sizing import quantization
+from vlm_operator.sizing.checks import largest
+from vlm_operator.sizing.devices import Candidate, candidates
+from vlm_operator.sizing.fit import RESERVE, Change, Question, changes, leaves_reserve
+from vlm_operator.sizing.memory import CONTEXT, GIB, Device, Layout, Limit, Load, Memory
+from vlm_operator.sizing.parallelism import allowed_degrees, encoder_in_shares, obstacle
+from vlm_operator.sizing.quantization import group_size
+from vlm_operator.sizing.subject import Subject, choices
+from vlm_operator.sizing.versions import parse_version
+from vlm_operator.sizing.weights import FORMATS
+
+MEMORY_SHARE_TOO_HIGH = "MemoryUtilizationTooHigh"
+"""The engine may use a larger share of the GPU than a starting process finds free."""
+WEIGHTS_DO_NOT_FIT = "WeightsDoNotFit"
+"""The weights alone take more than the engine may use."""
+STEP_DOES_NOT_FIT = "StepDoesNotFit"
+"""Weights and the peak of a step take more than the engine may use."""
+CONTEXT_DOES_NOT_FIT = "ContextDoesNotFit"
+"""What is left for the KV cache does not hold one request of the longest context."""
+FIT_UNKNOWN = "FitUnknown"
+"""Something about the model is missing, so that it is not known whether it fits."""
+TENSOR_UNDECIDED = "TensorParallelUndecided"
+"""No tensor-parallel degree can be chosen."""
+TENSOR_TIGHT = "TensorParallelTight"
+"""The chosen tensor-parallel degree fits without the reserve."""
+
+EAGER_FLAG = "--enforce-eager"
+OTHER_SUM_FLAGS = ("--kv-cache-memory-bytes", "--cpu-offload-gb", "--hf-overrides")
+"""Flags that change what is counted here, so that a sum that does not work out is only a warning."""
+PROPOSED_FORMATS = ("FP8", "AWQ")
+"""Formats that are proposed for stored weights: the most common ones, the more exact one first."""
+MOST_PROPOSALS = 4
+"""Changes that are told; the cheapest come first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """How a spec fits at one tensor-parallel degree, on the GPU that decides."""
+
+    candidate: Candidate | None
+    """The GPU; None when the memory of none is known."""
+    question: Question
+
+    @property
+    def memory(self) -> Memory:
+        """Memory of one GPU of the fullest rank."""
+        return self.question.memory
+
+    @property
+    def tensor(self) -> int:
+        """The degree that was tried."""
+        return self.question.layout.tensor
+
+
+def load_of(subject: Subject) -> Load:
+    """What the engine is asked to hold."""
+    spec, limits = subject.spec, subject.spec.multimodal.limits_per_prompt
+    repo = subject.repo if subject.repo and subject.repo.format in FORMATS else None
+    return Load(
+        quantization=repo.format if repo else spec.model.quantization,
+        bits=repo.bits if repo else None,
+        online_quantization=spec.model.online_quantization,
+        group_size=group_size(subject),
+        kv_cache_dtype=spec.model.kv_cache_dtype,
+        max_model_len=spec.model.max_model_len,
+        max_num_seqs=spec.engine.max_num_seqs,
+        max_num_batched_tokens=spec.engine.max_num_batched_tokens,
+        images_per_prompt=limits.image if limits else None,
+        videos_per_prompt=limits.video if limits else None,
+        min_pixels=spec.multimodal.min_pixels,
+        max_pixels=spec.multimodal.max_pixels,
+        eager=subject.has_flag(EAGER_FLAG) is not None,
+    )
+
+
+def trials(subject: Subject, tensor: int) -> tuple[Trial, ...]:
+    """How it fits on each GPU that is known, in the order of the spec; on one that is not, when none is.
+
+    Empty when the sizes are unknown or do not make the pipeline.
+    """
+    sizes, degrees = subject.architecture, subject.spec.parallelism
+    if sizes is None or sizes.layers < degrees.pipeline:
+        return ()
+    layout = Layout(
+        tensor=tensor,
+        pipeline=degrees.pipeline,
+        data=degrees.data,
+        encoder_data=not encoder_in_shares(subject),
+    )
+    load, version = load_of(subject), parse_version(subject.engine_version)
+    known = candidates(subject)
+    questions = {one.device: Question(sizes, one.device, layout, load, version) for one in known}
+    if not known:
+        return (Trial(candidate=None, question=Question(sizes, Device(cuda_bytes=None), layout, load, version)),)
+    return tuple(Trial(candidate=one, question=questions[one.device]) for one in known)
+
+
+def decisive(tried: tuple[Trial, ...]) -> Trial | None:
+    """The trial on the GPU with the least room."""
+    return min(tried, key=_room, default=None)
+
+
+def _room(tried: Trial) -> tuple[bool, float]:
+    memory = tried.memory
+    if memory.kv is None:
+        return memory.fits is not False, float(memory.gpu or 0)
+    return memory.fits is not False, memory.kv / (memory.kv_needed or GIB)
+
+
+def choose(subject: Subject) -> tuple[int | None, Trial | None]:
+    """The tensor-parallel degree for Auto: the smallest allowed one that fits with the reserve, else one that fits.
+
+    With None comes the last trial, which shows why there is none.
+    """
+    last, fitting = None, None
+    for degree in allowed_degrees(subject):
+        last = decisive(trials(subject, degree))
+        if last is None or last.memory.fits is None:
+            return None, last
+        if leaves_reserve(last.memory):
+            return degree, last
+        fitting = last if last.memory.fits else fitting
+    return (fitting.tensor, fitting) if fitting else (None, last)
+
+
+def undecided(subject: Subject, last: Trial | None) -> Finding:
+    """Why no degree could be chosen for Auto. Nothing can be started without one, whatever `spec.checks` says."""
+    if last is None or last.memory.fits is None:
+        missing = "the memory of the GPU" if last and last.candidate is None else "the model"
+        message = f"tensor is Auto, but too little is known of {missing} to choose"
+        advice = "set tensor to a number"
+    else:
+        degrees = choices(allowed_degrees(subject), "and")
+        message = (
+            f"tensor is Auto, but the model fits at none of {degrees}; at {last.tensor}, {arithmetic(subject, last)}"
+        )
+        advice = _way_out(subject, last)
+    return Finding(
+        reason=TENSOR_UNDECIDED, severity="Error", field="spec.parallelism.tensor", message=message, advice=advice
+    )
+
+
+def check(subject: Subject, tried: Trial) -> Iterator[Finding]:
+    """What is to be said about the fit."""
+    memory = tried.memory
+    if memory.fits is False and memory.limit is not None:
+        yield _does_not_fit(subject, tried, memory.limit)
+    elif memory.fits is None and tried.candidate is not None:
+        yield Finding(
+            reason=FIT_UNKNOWN,
+            severity="Warning",
+            field="spec.model.name",
+            message=f"whether the model fits on {tried.candidate.label} is not known: {_missing(memory)} is missing",
+            advice="try it with one replica first",
+        )
+    elif subject.spec.parallelism.tensor == "Auto" and leaves_reserve(memory) is False:
+        yield Finding(
+            reason=TENSOR_TIGHT,
+            severity="Warning",
+            field="spec.parallelism.tensor",
+            message=(
+                f"tensor {tried.tensor} is the largest degree that fits, and leaves less than {RESERVE:.0%} of the GPU"
+                f" beyond one request: {arithmetic(subject, tried)}"
+            ),
+            advice="lower maxModelLen, or use a larger GPU",
+        )
+
+
+def _missing(memory: Memory) -> str:
+    if memory.weights is None:
+        return "the number of its parameters"
+    return "its way with images" if memory.activation is None else "its longest context"
+
+
+_LIMITS: dict[Limit, tuple[str, str]] = {
+    "Budget": (MEMORY_SHARE_TOO_HIGH, "spec.gpu.memoryUtilization"),
+    "Weights": (WEIGHTS_DO_NOT_FIT, "spec.gpu"),
+    "Activation": (STEP_DOES_NOT_FIT, "spec.gpu"),
+    "KV": (CONTEXT_DOES_NOT_FIT, "spec.model.maxModelLen"),
+}
+"""Reason and field by what stands in the way; for what is wrong with the GPU the field that allows it."""
+
+
+def _does_not_fit(subject: Subject, tried: Trial, limit: Limit) -> Finding:
+    reason, field = _LIMITS[limit]
+    if field == "spec.gpu" and tried.candidate is not None:
+        field = tried.candidate.field
+    if limit == "Budget":
+        gpu = tried.question.device.cuda_bytes or 0
+        message = f"{_budget(tried)}, and a starting process needs {_gib(CONTEXT)} GiB besides"
+        advice = f"set memoryUtilization to {int(100 * (gpu - CONTEXT) / gpu)} or less"
+    else:
+        message, advice = arithmetic(subject, tried), _way_out(subject, tried)
+    if flag := subject.has_flag(*OTHER_SUM_FLAGS):
+        message += f" ({flag} changes the sum)"
+    severity: Severity = "Warning" if flag else "Error"
+    return Finding(reason=reason, severity=severity, field=field, message=message, advice=advice)
+
+
+def arithmetic(subject: Subject, tried: Trial) -> str:
+    """The sum in words, in GiB of one GPU: what there is, what is taken, what is left and what is needed."""
+    memory = tried.memory
+    parts = []
+    if memory.weights is not None:
+        parts.append(f"weights take {_gib(memory.weights)}{subject.doubt('dimensions')}")
+    if memory.activation is not None:
+        parts.append(f"the peak of a step {_gib(memory.activation)}")
+    if memory.kv is None or memory.budget is None or memory.weights is None or memory.activation is None:
+        return f"{_budget(tried)}: {', '.join(parts)}"
+    parts.append(f"graphs and buffers {_gib(memory.budget - memory.weights - memory.activation - memory.kv)}")
+    taken = f"{_budget(tried)}: {', '.join(parts)}"
+    if memory.kv < 0:
+        return f"{taken}, which is {_gib(-memory.kv)} GiB too much"
+    return (
+        f"{taken}, which leaves {_gib(memory.kv)} GiB for the KV cache, and one request of"
+        f" {memory.settings.max_model_len} tokens needs {_gib(memory.kv_needed or 0)}"
+    )
+
+
+def _budget(tried: Trial) -> str:
+    device, label = tried.question.device, tried.candidate.label if tried.candidate else "the GPU"
+    doubt = tried.candidate.doubt if tried.candidate else ""
+    share = round(device.memory_utilization * 100)
+    return f"{label} has {_gib(device.cuda_bytes or 0)} GiB{doubt}, of which {share} % are {_gib(tried.memory.budget or 0)}"
+
+
+def _gib(number: int) -> str:
+    return f"{number / GIB:.2f}"
+
+
+_WORDS = {
+    "MaxModelLen": "maxModelLen to {}",
+    "MaxPixels": "maxPixels to {}",
+    "Videos": "limitsPerPrompt.video to {}",
+    "MaxNumSeqs": "maxNumSeqs to {}",
+    "KvCacheDtype": "kvCacheDtype to {}",
+    "OnlineQuantization": "onlineQuantization to {}",
+    "Quantization": "quantization to {} (with such weights)",
+    "Tensor": "tensor to {}",
+}
+
+
+def _way_out(subject: Subject, tried: Trial) -> str:
+    """The nearest changes that would make it fit: one, else one together with the largest degree or another format."""
+    degrees, formats = allowed_degrees(subject), _formats(subject, tried.tensor)
+    online = ["FP8"] if _possible(subject, tried.tensor, online_quantization="FP8") else []
+    if words := _words(subject, changes(tried.question, degrees=degrees, formats=formats, online=online)):
+        return f"set {choices(words)}"
+    most = degrees[-1]
+    if most > tried.tensor:
+        found = changes(tried.question.with_tensor(most), formats=_formats(subject, most))
+        if words := _words(subject, found):
+            return f"set {_WORDS['Tensor'].format(most)}, together with {choices(words)}"
+    for name in formats[:1]:
+        question = tried.question.with_load(replace(tried.question.load, quantization=name))
+        found = changes(question, degrees=allowed_degrees(_with_model(subject, quantization=name)))
+        if words := _words(subject, found):
+            return f"set {_WORDS['Quantization'].format(name)}, together with {choices(words)}"
+    return "no change of one or two fields is enough: use larger GPUs, or a smaller model"
+
+
+def _words(subject: Subject, found: Iterable[Change]) -> list[str]:
+    return [_WORDS[change.kind].format(change.value) for change in found if _useful(subject, change)][:MOST_PROPOSALS]
+
+
+def _formats(subject: Subject, tensor: int) -> list[str]:
+    """Formats that the weights could have, first those in which they are published."""
+    published = {repo.format for repo in subject.row.quantised} if subject.row else set()
+    ordered = sorted(PROPOSED_FORMATS, key=lambda name: name not in published)
+    return [name for name in ordered if _possible(subject, tensor, quantization=name)]
+
+
+def _possible(subject: Subject, tensor: int, **model: str) -> bool:
+    """Whether the weights may be in another format: on every product, and at the degree."""
+    if subject.spec.model.quantization != "None" or subject.spec.model.online_quantization or subject.repo:
+        return False
+    changed = _with_model(subject, **model)
+    errors = (finding for finding in quantization.check(changed) if finding.severity == "Error")
+    return next(errors, None) is None and obstacle(changed, tensor) is None
+
+
+def _with_model(subject: Subject, **fields: str) -> Subject:
+    """The subject with other values of fields of its model."""
+    model = subject.spec.model.model_copy(update=fields)
+    return replace(subject, spec=subject.spec.model_copy(update={"model": model}))
+
+
+def _useful(subject: Subject, change: Change) -> bool:
+    """A context that does not hold the largest image would only move the trouble."""
+    image = largest(subject)
+    return change.kind != "MaxModelLen" or image is None or int(change.value) > image.tokens

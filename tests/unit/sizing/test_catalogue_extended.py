@@ -1,0 +1,163 @@
+"""What an admin of the cluster adds to the catalogue: good rows count, bad ones are named by their fields."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlm_operator.api.findings import INVALID_FIELD, Finding
+from vlm_operator.sizing.catalogue.loading import ROW_REPEATED, Catalogue, builtin, extended
+
+SIZES: dict[str, Any] = {
+    "name": "OurVLForConditionalGeneration",
+    "layers": 28,
+    "hiddenSize": 3584,
+    "attentionHeads": 28,
+    "keyValueHeads": 4,
+    "intermediateSize": 18944,
+    "vocabularySize": 152064,
+}
+MODEL: dict[str, Any] = {
+    "hfId": "our/vl-7b",
+    "family": "Ours",
+    "architectureName": "OurVLForConditionalGeneration",
+    "architecture": SIZES,
+    "totalParameters": 8_000_000_000,
+    "marks": {"dimensions": "sourced"},
+    "sources": ["OURS"],
+}
+GPU: dict[str, Any] = {
+    "name": "X1",
+    "vendor": "nvidia",
+    "productLabels": ["NVIDIA-X1"],
+    "memoryMib": 24564,
+    "capability": "8.9",
+}
+
+
+def extend(**document: Any) -> tuple[Catalogue, tuple[Finding, ...]]:
+    return extended(builtin(), {"ours.yaml": document})
+
+
+def test_models_gpus_and_sources_are_added() -> None:
+    catalogue, findings = extend(models=[MODEL], gpus=[GPU], sources={"OURS": "our wiki"})
+    assert findings == ()
+    match = catalogue.model("our/vl-7b")
+    assert match is not None
+    assert match.row.total_parameters == 8_000_000_000
+    assert catalogue.gpu("NVIDIA-X1") is not None
+    assert catalogue.source("OURS") == "our wiki"
+    assert len(catalogue.models) == len(builtin().models) + 1
+    assert builtin().model("our/vl-7b") is None
+
+
+def test_a_row_with_a_known_key_takes_its_place() -> None:
+    catalogue, findings = extend(
+        models=[MODEL | {"hfId": "Qwen/Qwen2.5-VL-7B-Instruct"}],
+        gpus=[GPU | {"productLabels": ["Tesla-T4"]}],
+    )
+    assert findings == ()
+    match = catalogue.model("Qwen/Qwen2.5-VL-7B-Instruct")
+    assert match is not None
+    assert match.row.family == "Ours"
+    t4 = catalogue.gpu("Tesla-T4")
+    assert t4 is not None
+    assert t4.name == "X1"
+    assert len(catalogue.models) == len(builtin().models)
+    assert len(catalogue.gpus) == len(builtin().gpus)
+
+
+def test_a_slice_can_be_given_its_true_memory() -> None:
+    label = "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"
+    catalogue, _ = extend(gpus=[GPU | {"productLabels": [label], "memoryMib": 9728}])
+    row = catalogue.gpu(label)
+    assert row is not None
+    assert (row.memory_mib, row.nominal_memory) == (9728, False)
+
+
+BAD_ROWS = [
+    ("a field is missing", {"family": None}, "ours.yaml: models[1].family", "must be text"),
+    ("text instead of a number", {"totalParameters": "8"}, "ours.yaml: models[1].totalParameters", "whole number"),
+    ("an unknown field", {"familiy": "x"}, "ours.yaml: models[1].familiy", "is an unknown field"),
+    ("a wrong mark", {"marks": {"vllm": "sure"}}, "ours.yaml: models[1].marks.vllm", "must be one of"),
+    (
+        "a size out of range",
+        {"architecture": SIZES | {"layers": 0}},
+        "ours.yaml: models[1].architecture.layers",
+        "must be at least 1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "field", "words"), [row[1:] for row in BAD_ROWS], ids=[row[0] for row in BAD_ROWS])
+def test_a_bad_row_is_named_and_the_good_ones_stay(changes: dict[str, Any], field: str, words: str) -> None:
+    bad = MODEL | {"hfId": "our/bad"} | changes
+    catalogue, findings = extend(models=[MODEL, bad])
+    assert [(finding.field, finding.reason, finding.severity) for finding in findings] == [
+        (field, INVALID_FIELD, "Error")
+    ]
+    assert words in findings[0].message
+    assert catalogue.model("our/vl-7b") is not None
+    assert catalogue.model("our/bad") is None
+
+
+BAD_DOCUMENTS = [
+    ("nothing", None, "ours.yaml"),
+    ("a list", [MODEL], "ours.yaml"),
+    ("an unknown part", {"model": [MODEL]}, "ours.yaml: model"),
+    ("a map of models", {"models": {"a": MODEL}}, "ours.yaml: models"),
+    ("sources that are no texts", {"sources": {"OURS": 1}}, "ours.yaml: sources"),
+    ("a row that is no map", {"gpus": ["T4"]}, "ours.yaml: gpus[0]"),
+]
+
+
+@pytest.mark.parametrize(
+    ("document", "field"), [row[1:] for row in BAD_DOCUMENTS], ids=[row[0] for row in BAD_DOCUMENTS]
+)
+def test_a_bad_document_is_named_and_the_built_in_catalogue_stays(document: object, field: str) -> None:
+    catalogue, findings = extended(builtin(), {"ours.yaml": document, "more.yaml": {"gpus": [GPU]}})
+    assert [finding.field for finding in findings] == [field]
+    assert catalogue.models == builtin().models
+    assert catalogue.gpu("NVIDIA-X1") is not None
+
+
+def test_of_two_rows_with_one_key_the_later_counts_and_a_warning_says_so() -> None:
+    documents = {"a.yaml": {"models": [MODEL]}, "b.yaml": {"models": [MODEL | {"family": "Later"}]}}
+    catalogue, findings = extended(builtin(), documents)
+    assert [(finding.reason, finding.severity, finding.field) for finding in findings] == [
+        (ROW_REPEATED, "Warning", "b.yaml: models[0]")
+    ]
+    match = catalogue.model("our/vl-7b")
+    assert match is not None
+    assert match.row.family == "Later"
+
+
+def test_two_names_of_one_class_are_a_warning() -> None:
+    catalogue, findings = extend(models=[MODEL | {"architectureName": "Other"}])
+    assert [(finding.severity, finding.field) for finding in findings] == [
+        ("Warning", "ours.yaml: models[0].architecture.name")
+    ]
+    assert catalogue.model("our/vl-7b") is not None
+
+
+def test_no_documents_change_nothing() -> None:
+    assert extended(builtin(), {}) == (builtin(), ())
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["models", "gpus", "sources", "hfId", "productLabels", "x"]), inner, max_size=4
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.text(max_size=8), anything, max_size=3))
+def test_any_document_gives_findings_and_never_fails(documents: dict[str, Any]) -> None:
+    catalogue, _ = extended(builtin(), documents)
+    assert {row.hf_id for row in catalogue.models} >= {row.hf_id for row in builtin().models}
