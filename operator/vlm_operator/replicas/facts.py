@@ -8,6 +8,7 @@ from vlm_operator.api.findings import Finding
 from vlm_operator.api.spec import Service, VLMDeploymentSpec
 from vlm_operator.engines.base import PodInputs, Resolved
 from vlm_operator.replicas.ownership import Ownership
+from vlm_operator.sizing.assess import Assessment
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,8 +140,8 @@ class Facts:
     """None when it could not be read; the findings say why."""
     inputs: PodInputs | None
     findings: tuple[Finding, ...]
-    tensor_parallel: int | None = None
-    """Tensor-parallel degree of a new revision; None when it is unknown."""
+    assessment: Assessment | None = None
+    """What the sizing says of the spec."""
     replicas: tuple[Replica, ...] = ()
     revisions: tuple[StoredRevision, ...] = ()
     objects: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)

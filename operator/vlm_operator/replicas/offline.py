@@ -43,7 +43,7 @@ def imagine(resource: Mapping[str, Any], *, uid: str, catalogue: Catalogue) -> I
         spec=judged.spec,
         inputs=judged.inputs,
         findings=findings,
-        tensor_parallel=judged.assessment.tensor_parallel if judged.assessment else None,
+        assessment=judged.assessment,
     )
     objects: list[dict[str, Any]] = []
     for action in plan(facts, decide_size(facts), now=0.0).actions:

@@ -26,7 +26,8 @@ def target_of(facts: Facts) -> Target | None:
     stored = next((known for known in facts.revisions if known.revision == revision), None)
     if stored is not None:
         return Target(revision=revision, resolved=stored.resolved, stored=stored)
-    resolved = engine(facts.inputs.engine.type).resolve(facts.inputs, tensor_parallel=facts.tensor_parallel)
+    chosen = facts.assessment.tensor_parallel if facts.assessment else None
+    resolved = engine(facts.inputs.engine.type).resolve(facts.inputs, tensor_parallel=chosen)
     return Target(revision=revision, resolved=resolved, stored=None)
 
 

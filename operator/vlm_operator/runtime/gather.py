@@ -94,7 +94,7 @@ class Gatherer:
             spec=judged.spec,
             inputs=judged.inputs,
             findings=findings_that_count(judged, revisions=revisions, claim=claim),
-            tensor_parallel=judged.assessment.tensor_parallel if judged.assessment else None,
+            assessment=judged.assessment,
             replicas=tuple(sorted((p for p in pods if p is not None), key=lambda p: p.name)),
             revisions=revisions,
             objects={place: obj for place, obj in children.items() if place[0] != "Pod"},

@@ -34,6 +34,7 @@ def summarise(facts: Facts, decision: Decision, plan: Plan, *, now: float) -> di
         "conditions": [_condition(verdict, known.get(verdict.kind), facts, now=now) for verdict in verdicts],
         "failures": [_failure(failure) for failure in _worst(plan.memory.failures)],
         "weights": _weights(facts.claim) if facts.claim else None,
+        "sizing": _sizing(facts),
     }
     return {key: value for key, value in status.items() if value not in (None, [])}
 
@@ -59,6 +60,25 @@ def _condition(verdict: Verdict, known: Mapping[str, Any] | None, facts: Facts, 
 
 def _weights(claim: Claim) -> dict[str, str]:
     return {"claimName": claim.name, "phase": claim.phase or ("Unknown" if claim.refused else "NotFound")}
+
+
+def _sizing(facts: Facts) -> Mapping[str, Any] | None:
+    """The arithmetic of what runs: while a spec is refused, that of the one before."""
+    if not facts.accepted:
+        return facts.status.get("sizing")
+    memory = facts.assessment.memory if facts.assessment else None
+    if memory is None:
+        return None
+    sizing = {
+        "weightsGiB": _gib(memory.weights),
+        "kvCacheGiB": _gib(memory.kv),
+        "kvCacheTokens": memory.kv_tokens,
+    }
+    return {key: value for key, value in sizing.items() if value is not None} or None
+
+
+def _gib(number: int | None) -> str | None:
+    return None if number is None else f"{number / 2**30:.2f}"
 
 
 def _worst(failures: tuple[SlotFailure, ...]) -> list[SlotFailure]:

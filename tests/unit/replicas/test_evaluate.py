@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from unit.replicas.examples import inputs, raw_spec, spec
+from unit.replicas.examples import inputs, raw_spec, spec, stored
 from unit.replicas.tables import table
-from vlm_operator.replicas.evaluate import evaluate
+from vlm_operator.replicas.evaluate import SINGLE_NODE_CLAIM, evaluate, findings_that_count
+from vlm_operator.replicas.facts import Claim
 from vlm_operator.sizing.catalogue.loading import builtin
 
 
@@ -66,3 +67,44 @@ def test_a_spec_that_cannot_be_read_asks_for_nothing(raw: Any) -> None:
     found = evaluate(resource("m", raw), catalogue=builtin())
     assert (found.spec, found.inputs) == (None, None)
     assert any(finding.severity == "Error" for finding in found.findings)
+
+
+QWEN = {"name": "Qwen/Qwen2.5-VL-7B-Instruct", "size": "7B", "maxModelLen": 32768}
+THREE = raw_spec(model=QWEN, parallelism={"tensor": 3})
+
+
+def test_the_sizing_refuses_a_new_revision() -> None:
+    found = evaluate(resource(of=THREE), catalogue=builtin())
+    errors = [finding.field for finding in findings_that_count(found) if finding.severity == "Error"]
+    assert "spec.parallelism.tensor" in errors
+
+
+def test_what_was_accepted_before_a_newer_catalogue_goes_on_with_a_warning() -> None:
+    found = evaluate(resource(of=THREE), catalogue=builtin())
+    counted = findings_that_count(found, revisions=[stored(found.inputs)])
+    assert "spec.parallelism.tensor" in {finding.field for finding in counted}
+    assert {finding.severity for finding in counted} == {"Warning"}
+
+
+def test_what_is_wrong_in_itself_is_refused_whatever_runs() -> None:
+    found = evaluate(resource(of=raw_spec(warmPool={"size": 1})), catalogue=builtin())
+    counted = findings_that_count(found, revisions=[stored(found.inputs)])
+    assert "Error" in {finding.severity for finding in counted if finding.field == "spec.warmPool"}
+
+
+CLAIMS: list[tuple[str, int, tuple[str, ...], bool]] = [
+    ("one node, one replica", 1, ("ReadWriteOnce",), False),
+    ("one node, two replicas", 2, ("ReadWriteOnce",), True),
+    ("one pod, two replicas", 2, ("ReadWriteOncePod",), True),
+    ("many readers", 2, ("ReadOnlyMany",), False),
+    ("both", 2, ("ReadWriteOnce", "ReadWriteMany"), False),
+    ("unknown", 2, (), False),
+]
+
+
+@table("replicas, modes, warned", CLAIMS)
+def test_a_claim_for_one_node_and_more_replicas(replicas: int, modes: tuple[str, ...], warned: bool) -> None:
+    found = evaluate(resource(of=raw_spec(replicas=replicas)), catalogue=builtin())
+    claim = Claim(name="models", exists=True, phase="Bound", access_modes=modes)
+    reasons = {finding.reason: finding.severity for finding in findings_that_count(found, claim=claim)}
+    assert (reasons.get(SINGLE_NODE_CLAIM) == "Warning") is warned

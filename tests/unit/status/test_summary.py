@@ -17,6 +17,8 @@ from vlm_operator.replicas.ownership import Ownership
 from vlm_operator.replicas.plan import plan
 from vlm_operator.replicas.size import decide_size
 from vlm_operator.replicas.trouble import trouble_of
+from vlm_operator.sizing.assess import assess
+from vlm_operator.sizing.catalogue.loading import builtin
 from vlm_operator.status.summary import CONDITION_TEXT, FAILURES_SHOWN, TEXT, shortened, summarise, timestamp
 
 NEW, OLD = stored(), stored(of_length(1024))
@@ -51,6 +53,28 @@ def test_the_status_of_a_deployment_that_serves() -> None:
     assert [c["type"] for c in conditions] == ["Accepted", "WeightsReady", "Progressing", "Available", "Ready"]
     assert {c["observedGeneration"] for c in conditions} == {4}
     assert {c["lastTransitionTime"] for c in conditions} == {timestamp(NOW)}
+
+
+def assessed(**gpu: Any) -> Any:
+    model = {"name": "Qwen/Qwen2.5-VL-7B-Instruct", "size": "7B", "maxModelLen": 8192}
+    limits = {"limitsPerPrompt": {"image": 1, "video": 0}, "maxPixels": 1003520}
+    return assess(spec(model=model, gpu=gpu, multimodal=limits), catalogue=builtin(), engine_version="0.33")
+
+
+def test_the_arithmetic_is_shown_as_far_as_it_is_known() -> None:
+    known = summary(deployment(assessment=assessed(products=["NVIDIA-L40S"])))["sizing"]
+    assert known.keys() == {"weightsGiB", "kvCacheGiB", "kvCacheTokens"}
+    assert float(known["weightsGiB"]) == pytest.approx(15.5, rel=0.03)
+    assert known["kvCacheTokens"] > 100_000
+    assert summary(deployment(assessment=assessed()))["sizing"].keys() == {"weightsGiB"}
+    assert "sizing" not in summary(deployment())
+
+
+def test_a_refused_spec_leaves_the_arithmetic_of_what_runs() -> None:
+    error = Finding(reason="Wrong", severity="Error", field="spec.a", message="is wrong")
+    before = {"sizing": {"weightsGiB": "1.00"}}
+    found = summary(deployment(findings=(error,), status=before, assessment=assessed(products=["NVIDIA-L40S"])))
+    assert found["sizing"] == before["sizing"]
 
 
 def test_replicas_are_those_that_the_selector_selects() -> None:
