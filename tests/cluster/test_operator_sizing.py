@@ -45,11 +45,13 @@ def test_a_refused_edit_leaves_the_running_revision(deployments: Deployments) ->
 
 
 def test_auto_becomes_the_smallest_degree_that_fits(deployments: Deployments) -> None:
-    deployments.create(**FITTING, parallelism={"tensor": "Auto"})
+    sixteen_bits = {"name": MODEL["name"], "size": "7B", "maxModelLen": 100_000}
+    l4 = {"gpu": {"products": ["NVIDIA-L4"]}, "model": sixteen_bits}
+    deployments.create(**FITTING | l4, parallelism={"tensor": "Auto"})
     deployments.until_ready()
     (pod,) = deployments.pods().values()
-    assert argument(pod, "--tensor-parallel-size") == "1"
-    assert pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    assert argument(pod, "--tensor-parallel-size") == "2"
+    assert pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "2"
 
 
 def test_checks_that_only_warn_let_it_through(deployments: Deployments) -> None:

@@ -191,6 +191,7 @@ def manifest(name: str, **spec: Any) -> Object:
     base = {
         "model": {"name": "Qwen/Qwen2.5-VL-7B-Instruct", "quantization": "AWQ"},
         "weights": {"persistentVolumeClaim": {"claimName": "models"}},
+        "multimodal": {"maxPixels": 1003520},
         "podTemplate": {"resources": {"requests": {"cpu": "100m", "memory": "1Gi"}}},
     }
     return {
