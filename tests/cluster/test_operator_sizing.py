@@ -6,7 +6,7 @@ import pytest
 
 from cluster.support.operator import Deployments
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
 MODEL = {"name": "Qwen/Qwen2.5-VL-7B-Instruct", "size": "7B", "quantization": "AWQ", "maxModelLen": 32768}
 FITTING: dict[str, Any] = {
