@@ -44,6 +44,11 @@ cluster-down: $(READY) ## stop the control plane to play with
 test: tools ## all tests: units, then the real API server
 	@$(BIN)/python -m pytest tests/unit tests/cluster $(ARGS)
 
+.PHONY: test-engine
+test-engine: $(READY) ## vLLM's own parser and configuration judge the rendered arguments (needs the network and 6 GB)
+	@$(BIN)/python -m engine_check
+	@$(BIN)/python -m pytest tests/engine $(ARGS)
+
 .PHONY: unit
 unit: $(READY) ## the unit tests alone, in seconds
 	@$(BIN)/python -m pytest tests/unit $(ARGS)

@@ -1,15 +1,7 @@
-"""Write the facts file about vLLM's arguments from a dump of its argument parser.
-
-The dump is a JSON object: for each destination of vLLM's own `make_arg_parser` its option strings (`flags`), `nargs`
-and `choices`, as argparse holds them. Take it with the version in question installed, then:
-
-    python hack/vllm_args/generate.py DUMP.json operator/vlm_operator/engines/vllm/facts/vllm_args_0.33.json
-"""
+"""The facts file about the arguments of a version, from a dump of its parser (`vllm_args.dump`)."""
 
 import json
-import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 KINDS = {None: "value", 0: "switch", "?": "optional", "+": "list", "*": "list"}
@@ -26,7 +18,14 @@ def option(entry: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     kind = KINDS[entry["nargs"]]
     negations = sorted(_negations(name, flags)) if kind == "switch" else []
     aliases = [flag for flag in flags if flag != name and flag not in negations] + UNLISTED_ALIASES.get(name, [])
-    facts = {"kind": kind, "aliases": aliases, "negations": negations, "choices": entry["choices"] or []}
+    facts = {
+        "kind": kind,
+        "aliases": aliases,
+        "negations": negations,
+        "choices": entry["choices"] or [],
+        "type": entry.get("type"),
+        "keys": entry.get("keys") or [],
+    }
     return name, {key: value for key, value in facts.items() if value}
 
 
@@ -42,17 +41,3 @@ def facts_text(dump: dict[str, Any]) -> str:
     options = dict(sorted(option(entry) for entry in dump.values()))
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(facts)}" for name, facts in options.items())
     return f"{{\n{lines}\n}}\n"
-
-
-def main(arguments: list[str]) -> int:
-    """Generate the facts file named by the second argument from the dump named by the first."""
-    if len(arguments) != 2:
-        print(__doc__, file=sys.stderr)
-        return 2
-    dump, target = map(Path, arguments)
-    target.write_text(facts_text(json.loads(dump.read_text())))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -102,7 +102,7 @@ class EnvVar(ApiModel):
     name: Annotated[str, matching(patterns.ENV_NAME, max_length=128)]
     """Name of the variable."""
     value: Annotated[str, StringConstraints(max_length=4096)] | None = None
-    """Its value."""
+    """Its value, taken literally: `$(NAME)` is not replaced."""
     value_from: EnvVarSource | None = None
     """Where its value comes from."""
 
@@ -138,7 +138,8 @@ class Engine(ApiModel):
         list[Annotated[str, StringConstraints(max_length=4096)]],
         Field(max_length=128),
     ] = Field(default_factory=list)
-    """Further arguments of the engine, one list item each. They cannot repeat what a field of this resource sets."""
+    """Further arguments of the engine, one list item each, taken literally. They cannot repeat what a field of this
+    resource sets."""
     env: Annotated[list[EnvVar], Field(max_length=64), MAP_BY_NAME] = Field(default_factory=list)
     """Further environment variables of the engine. Keep API keys here, as valueFrom.secretKeyRef."""
 

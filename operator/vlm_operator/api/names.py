@@ -14,6 +14,9 @@ ROLE_LABEL = "vlm.dev/role"
 REVISION_LABEL = "vlm.dev/revision"
 SLOT_LABEL = "vlm.dev/slot"
 
+GPU_PRODUCT_LABEL = "nvidia.com/gpu.product"
+"""What NVIDIA's feature discovery calls the GPUs of a node."""
+
 RESTARTED_AT = "vlm.dev/restarted-at"
 """Annotation on the VLMDeployment: a new value restarts the replicas."""
 SERVING = "serving"

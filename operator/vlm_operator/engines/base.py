@@ -48,6 +48,8 @@ class Resolved(ApiModel):
     engine_version: str
     image: str
     tensor_parallel: int
+    host_memory: str
+    """Memory that the pod requests where the inputs do not say, as a quantity (`16Gi`)."""
     args: list[str]
     """Arguments of the engine's server, without the program's name."""
 

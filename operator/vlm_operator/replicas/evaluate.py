@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vlm_operator.api.findings import INVALID_FIELD, Finding
+from vlm_operator.api.model import Gpu
 from vlm_operator.api.names import NAME_MESSAGE, NAME_PATTERN, RESTARTED_AT
 from vlm_operator.api.resource import read_spec
 from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.engines.base import PodInputs
 from vlm_operator.engines.registry import engine
-from vlm_operator.replicas.facts import Claim, StoredRevision
+from vlm_operator.replicas.facts import Claim, GpuNode, StoredRevision
 from vlm_operator.replicas.revision import revision_of
 from vlm_operator.sizing.assess import Assessment, assess
 from vlm_operator.sizing.catalogue.loading import Catalogue
@@ -32,8 +33,8 @@ class Judgement:
     """What the sizing says, None where the spec could not be read."""
 
 
-def evaluate(resource: Mapping[str, Any], *, catalogue: Catalogue) -> Judgement:
-    """Read and check a resource as the API server holds it, or as a file has it."""
+def evaluate(resource: Mapping[str, Any], *, catalogue: Catalogue, nodes: Iterable[GpuNode] = ()) -> Judgement:
+    """Read and check a resource as the API server holds it, or as a file has it. `nodes`: those of the cluster, if known."""
     metadata = resource["metadata"]
     named = tuple(_name(metadata.get("name")))
     spec, findings = read_spec(resource.get("spec"))
@@ -45,8 +46,20 @@ def evaluate(resource: Mapping[str, Any], *, catalogue: Catalogue) -> Judgement:
         spec=spec,
         inputs=inputs,
         findings=named + findings + chosen.check(inputs),
-        assessment=assess(spec, catalogue=catalogue, engine_version=chosen.version(inputs)),
+        assessment=assess(
+            spec,
+            catalogue=catalogue,
+            engine_version=chosen.version(inputs),
+            gpus_per_node=gpus_per_node(spec.gpu, nodes),
+        ),
     )
+
+
+def gpus_per_node(gpu: Gpu, nodes: Iterable[GpuNode]) -> int | None:
+    """GPUs of the largest node that may run a replica; None while there is no such node, which may yet be added."""
+    fitting = (node for node in nodes if not gpu.products or node.product in gpu.products)
+    counts = (node.resources[gpu.resource_name] for node in fitting if gpu.resource_name in node.resources)
+    return max(counts, default=None)
 
 
 def findings_that_count(

@@ -77,6 +77,16 @@ class StoredRevision:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GpuNode:
+    """A node with extended resources."""
+
+    product: str
+    """Its label for the GPU product; empty where it has none."""
+    resources: Mapping[str, int]
+    """How many of each extended resource pods can have on it."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Claim:
     """The PersistentVolumeClaim that holds the weights."""
 

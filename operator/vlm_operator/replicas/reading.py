@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from vlm_operator.api.names import REVISION_LABEL, ROLE_LABEL, SLOT_LABEL
+from vlm_operator.api.names import GPU_PRODUCT_LABEL, REVISION_LABEL, ROLE_LABEL, SLOT_LABEL
 from vlm_operator.api.spec import Service
 from vlm_operator.engines.base import Resolved
-from vlm_operator.replicas.facts import Replica, StoredRevision
+from vlm_operator.replicas.facts import GpuNode, Replica, StoredRevision
 from vlm_operator.replicas.ownership import Ownership, ownership
 from vlm_operator.replicas.revision import SERVICE_SETTINGS
 from vlm_operator.replicas.trouble import trouble_of
@@ -65,6 +65,15 @@ def _identity(name: str, labels: Mapping[str, str], *, deployment: str) -> tuple
     if labels.get(SLOT_LABEL, "").isdecimal():
         return labels.get(REVISION_LABEL, ""), int(labels[SLOT_LABEL])
     return "", None
+
+
+def read_node(node: Mapping[str, Any]) -> GpuNode | None:
+    """The extended resources of a node; None for one without any."""
+    labels = node["metadata"].get("labels") or {}
+    allocatable = (node.get("status") or {}).get("allocatable") or {}
+    counts = {name: int(count) for name, count in allocatable.items() if "/" in name and str(count).isdigit()}
+    counts = {name: count for name, count in counts.items() if count > 0}
+    return GpuNode(product=labels.get(GPU_PRODUCT_LABEL, ""), resources=counts) if counts else None
 
 
 def _named(items: Iterable[Mapping[str, Any]] | None, name: str) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from vlm_operator.replicas.reading import read_replica, read_revision
 from vlm_operator.runtime.cache import Cache, Key, key_of
 from vlm_operator.runtime.kinds import BY_NAME, CLAIM, POD, STORAGE_CLASS
 from vlm_operator.runtime.kube import Kube, KubeError
+from vlm_operator.runtime.nodes import Nodes
 from vlm_operator.sizing.catalogue.loading import Catalogue
 
 READY_CLAIM_TRUSTED = 300.0
@@ -32,6 +33,7 @@ class Gatherer:
         self._kube = kube
         self._cache = cache
         self._catalogue = catalogue
+        self._nodes = Nodes(kube)
         self._claims: dict[tuple[str, str], _Known] = {}
         self._strangers: dict[Key, set[tuple[str, str]]] = {}
 
@@ -46,7 +48,7 @@ class Gatherer:
             self._strangers.pop(key, None)
             return None
         await self._look_for(key, expected)
-        judged = evaluate(resource, catalogue=self._catalogue)
+        judged = evaluate(resource, catalogue=self._catalogue, nodes=await self._nodes.gpu_nodes())
         claim = await self._claim(key[0], judged.spec)
         return self._facts(key, resource, judged, claim=claim)
 

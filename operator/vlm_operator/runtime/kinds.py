@@ -39,6 +39,7 @@ CONTROLLER_REVISION = Kind(
 )
 CLAIM = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 STORAGE_CLASS = Kind("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
+NODE = Kind("", "v1", "nodes", "Node", namespaced=False)
 EVENT = Kind("events.k8s.io", "v1", "events", "Event")
 
 CHILDREN = (POD, SERVICE, CONFIG_MAP, CONTROLLER_REVISION)

@@ -133,8 +133,8 @@ def _container(resolved: Resolved, wanted: Fields) -> Fields:
         "image": resolved.image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["vllm", "serve"],
-        "args": resolved.args,
-        "env": variables + [one.model_dump(by_alias=True, exclude_none=True) for one in inputs.engine.env],
+        "args": [word.replace("$", "$$") for word in resolved.args],
+        "env": variables + [_variable(one.model_dump(by_alias=True, exclude_none=True)) for one in inputs.engine.env],
         "ports": [{"name": "http", "containerPort": 8000, "protocol": "TCP"}],
         "startupProbe": _startup_probe(resolved, seconds),
         "readinessProbe": {"httpGet": health, "periodSeconds": 5, "timeoutSeconds": 15, "failureThreshold": 10},
@@ -183,7 +183,7 @@ def _resources(resolved: Resolved, wanted: Fields) -> Fields:
     gpus = _gpus(resolved)
     gpu = {resolved.inputs.gpu.resource_name: str(gpus)}
     limits = wanted.get("limits", {})
-    defaults = {"cpu": str(4 * gpus), "memory": f"{16 * gpus}Gi"}
+    defaults = {"cpu": str(4 * gpus), "memory": resolved.host_memory}
     defaults = {name: quantity for name, quantity in defaults.items() if name not in limits}
     return {"requests": {**defaults, **wanted.get("requests", {}), **gpu}, "limits": {**limits, **gpu}}
 
@@ -230,3 +230,7 @@ def _shared_memory(resolved: Resolved) -> str:
         if size % 2**power == 0:
             return f"{size // 2**power}{suffix}"
     return str(size)
+
+
+def _variable(variable: dict[str, Any]) -> dict[str, Any]:
+    return variable | ({"value": variable["value"].replace("$", "$$")} if "value" in variable else {})

@@ -12,7 +12,8 @@ from vlm_operator.engines.base import PodInputs
 from vlm_operator.engines.registry import engine
 from vlm_operator.engines.vllm.arguments import ARGUMENTS, arguments
 from vlm_operator.engines.vllm.command_line import divide
-from vlm_operator.engines.vllm.flags import newest_flags
+from vlm_operator.engines.vllm.flags import assumed_flags, newest_flags
+from vlm_operator.engines.vllm.versions import KNOWN_VERSIONS, version_of
 
 ALWAYS = [
     *("--host", "0.0.0.0", "--port", "8000", "--gpu-memory-utilization", "0.92", "--shutdown-timeout", "300"),  # noqa: S104
@@ -86,7 +87,7 @@ def test_auto_must_be_resolved_before() -> None:
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=50)
 @given(supported_specs())
 def test_every_argument_is_known_to_the_engine_under_exactly_this_name(spec: VLMDeploymentSpec) -> None:
-    known, own = newest_flags(), spec.engine.args
+    known, own = assumed_flags(version_of(spec.engine)), spec.engine.args
     words = engine("vLLM").resolve(PodInputs.of(spec), tensor_parallel=2).args
     assert words[len(words) - len(own) :] == own
     assert words[0] == "/models"
@@ -95,7 +96,23 @@ def test_every_argument_is_known_to_the_engine_under_exactly_this_name(spec: VLM
         assert flag.name == given_flag.flag
         assert len(given_flag.values) == {"switch": 0, "value": 1}.get(flag.kind, len(given_flag.values))
         assert len(given_flag.values) > 0 or flag.kind == "switch"
-        assert not flag.choices or set(given_flag.values) <= set(flag.choices)
+        refused = any(finding.severity == "Error" for finding in engine("vLLM").check(PodInputs.of(spec)))
+        assert refused or not flag.choices or set(given_flag.values) <= set(flag.choices)
+
+
+def test_0_10_2_gets_what_it_knows() -> None:
+    domains = {"allowedMediaDomains": ["a.example"], "encoderParallelism": "Data", "processorCache": "4Gi"}
+    words = engine("vLLM").resolve(inputs(engine={"version": "0.10.2"}, multimodal=domains)).args
+    assert words == [
+        *("/models", "--served-model-name", "org/model", "--host", "0.0.0.0", "--port", "8000"),  # noqa: S104
+        *("--gpu-memory-utilization", "0.92", "--mm-processor-cache-gb", "4", "--mm-encoder-tp-mode", "data"),
+        "--enable-server-load-tracking",
+    ]
+
+
+@pytest.mark.parametrize("version", KNOWN_VERSIONS[1:])
+def test_all_other_versions_are_spelled_alike(version: str) -> None:
+    assert engine("vLLM").resolve(inputs(engine={"version": version})).args == engine("vLLM").resolve(inputs()).args
 
 
 def test_what_follows_our_arguments_cannot_become_part_of_one() -> None:
@@ -108,6 +125,7 @@ def test_what_follows_our_arguments_cannot_become_part_of_one() -> None:
         ({}, "0.33", "vllm/vllm-openai:v0.33.0"),
         ({"version": "0.32"}, "0.32", "vllm/vllm-openai:v0.32.0"),
         ({"version": "0.32.1"}, "0.32.1", "vllm/vllm-openai:v0.32.1"),
+        ({"version": "0.10.2"}, "0.10.2", "vllm/vllm-openai:v0.10.2"),
         ({"version": "0.32", "image": "example.com/a:b"}, "0.32", "example.com/a:b"),
         ({"image": "example.com/a:b"}, "0.33", "example.com/a:b"),
     ],

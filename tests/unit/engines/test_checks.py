@@ -8,8 +8,10 @@ from unit.engines.test_arguments import inputs
 from vlm_operator.api.findings import Finding
 from vlm_operator.engines.registry import engine
 from vlm_operator.engines.vllm.arguments import ARGUMENTS
-from vlm_operator.engines.vllm.flags import newest_flags
+from vlm_operator.engines.vllm.flags import newest_flags, versions_with
+from vlm_operator.engines.vllm.removed import SUCCESSORS
 from vlm_operator.engines.vllm.reserved import OWNED_FLAGS, REFUSED_FLAGS
+from vlm_operator.engines.vllm.versions import KNOWN_VERSIONS
 
 
 def check(**sections: Any) -> tuple[Finding, ...]:
@@ -176,17 +178,18 @@ def test_what_is_refused_is_not_also_called_repeated() -> None:
     assert {finding.severity for finding in check(engine={"args": ["--port", "1", "--port", "2"]})} == {"Error"}
 
 
-@pytest.mark.parametrize("version", ["0.1", "0.0", "0.31.9", "0.9"])
+@pytest.mark.parametrize("version", ["0.1", "0.0", "0.29.9", "0.10", "0.10.1", "0.11.0"])
 def test_a_version_whose_arguments_cannot_be_spelled_is_refused(version: str) -> None:
-    (finding,) = check(engine={"version": version})
+    (finding,) = check(engine={"version": version})  # what its arguments lack is not told: nobody knows
     assert (finding.severity, finding.reason) == ("Error", "UnsupportedVersion")
     assert finding.sentence() == (
-        f"spec.engine.version: is {version}, but this operator can spell the arguments of vLLM 0.32 and newer only;"
+        f"spec.engine.version: is {version}, but this operator can spell the arguments of vLLM 0.10.2, 0.30,"
+        " 0.31, 0.32, 0.33 and newer only;"
         " leave it out to run vLLM 0.33"
     )
 
 
-@pytest.mark.parametrize("version", ["0.32", "0.32.4", "0.34", "0.100.1", "9.9"])
+@pytest.mark.parametrize("version", ["0.34", "0.34.4", "0.100.1", "9.9"])
 def test_another_version_is_a_warning(version: str) -> None:
     (finding,) = check(engine={"version": version})
     assert (finding.severity, finding.reason) == ("Warning", "UnknownVersion")
@@ -208,6 +211,11 @@ def test_arguments_of_another_version_are_doubted_and_conflicts_are_still_refuse
     assert (stray.severity, stray.field) == ("Error", "spec.engine.args[4]")
 
 
+@pytest.mark.parametrize("version", ["0.30", "0.31.0", "0.32", "0.32.4"])
+def test_a_known_version_is_no_warning(version: str) -> None:
+    assert check(engine={"version": version}) == ()
+
+
 def test_a_default_version_is_no_warning() -> None:
     assert check() == check(engine={"version": "0.33"}) == check(engine={"version": "0.33.7"}) == ()
 
@@ -224,8 +232,12 @@ def test_a_reserved_variable_is_refused(name: str) -> None:
     assert finding.message.startswith(f"{name} cannot be set: ")
 
 
-def test_an_api_key_in_clear_is_a_warning_and_never_repeated() -> None:
-    (finding,) = check(engine={"env": [{"name": "VLLM_API_KEY", "value": "s3cret"}]})
+SECRET = "hf_" + "s3cret" * 5
+
+
+@pytest.mark.parametrize("name", ["VLLM_API_KEY", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "PASSWORD"])
+def test_a_key_in_clear_is_a_warning_and_never_repeated(name: str) -> None:
+    (finding,) = check(engine={"env": [{"name": name, "value": "s3cret"}]})
     assert finding.severity == "Warning"
     assert "s3cret" not in finding.sentence()
 
@@ -233,6 +245,164 @@ def test_an_api_key_in_clear_is_a_warning_and_never_repeated() -> None:
 def test_an_api_key_in_a_secret_is_fine() -> None:
     reference = {"secretKeyRef": {"name": "engine", "key": "token"}}
     assert check(engine={"env": [{"name": "VLLM_API_KEY", "valueFrom": reference}]}) == ()
+
+
+@pytest.mark.parametrize("value", [SECRET, f'{{"api_key":"{SECRET}"}}', "https://user:s3cret@example.com"])
+def test_a_key_is_recognised_in_any_variable(value: str) -> None:
+    (finding,) = check(engine={"env": [{"name": "EXTRA", "value": value}]})
+    assert finding.reason == "ApiKeyInClear"
+    assert "s3cret" not in finding.sentence()
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--hf-token", "s3cret"],
+        ["--hf-token=s3cret"],
+        ["--model-loader-extra-config", '{"aws_secret_access_key": "s3cret"}'],
+        ["--additional-config", '{"a": [{"b": {"token": "s3cret"}}]}'],
+        ["--otlp-traces-endpoint", "https://user:s3cret@example.com"],
+        ["--served-by", SECRET],
+        [SECRET],
+        ["--enforce-eager", SECRET],
+        ["--seed", SECRET],
+        ["--mm-processor-cache-type", SECRET],
+        [f"--{SECRET}"],
+        ["--media-io-kwargs", f'{{"{SECRET}": {{}}}}'],
+    ],
+    ids=lambda args: args[0],
+)
+def test_a_key_in_an_argument_is_refused_and_never_repeated(args: list[str]) -> None:
+    found = check(engine={"args": args})
+    assert "ApiKeyInClear" in {finding.reason for finding in found if finding.severity == "Error"}
+    assert "s3cret" not in "".join(finding.sentence() for finding in found)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--hf-overrides", '{"image_token": "<image>", "bos_token": "<s>", "token": 3}'],
+        ["--additional-config", '{"max_tokens": 3, "keys": ["a"], "secret_key": ""}'],
+        ["--otlp-traces-endpoint", "https://example.com:4317/a@b"],
+    ],
+    ids=lambda args: args[0],
+)
+def test_what_only_looks_like_a_key_is_left_alone(args: list[str]) -> None:
+    assert about(*args) == []
+
+
+CHANGED = [
+    ("0.32", ["--disable-log-requests"], "was removed; remove it: requests are logged only with --enable-log-requests"),
+    ("0.33", ["--swap-space", "4"], "vLLM 0.33 has no argument --swap-space: it was removed; use --kv-offloading-size"),
+    ("0.33", ["--task", "generate"], "use --runner and --convert"),
+    ("0.33", ["--guided_decoding_backend=auto"], "use --structured-outputs-config.backend"),
+    ("0.33", ["--no-enable-reasoning"], "--reasoning-parser is enough"),
+    ("0.33", ["--disable-mm-preprocessor-cache"], "use spec.multimodal.processorCache: 0"),
+    (
+        "0.32",
+        ["--sleep-mode-backend", "cumem"],
+        "it came with a later one, vLLM 0.33 has it; remove it, or use vLLM 0.33",
+    ),
+    ("0.10.2", ["--watchdog-config", "{}"], "vLLM 0.33 has it"),
+]
+
+
+@pytest.mark.parametrize(("version", "args", "words"), CHANGED, ids=str)
+def test_a_flag_of_another_version_is_refused_with_what_became_of_it(version: str, args: list[str], words: str) -> None:
+    errors = [finding for finding in check(engine={"args": args, "version": version}) if finding.severity == "Error"]
+    assert [finding.reason for finding in errors] == ["InvalidArgument"]
+    assert words in errors[0].sentence()
+
+
+def test_a_flag_is_taken_by_the_version_that_has_it() -> None:
+    assert [finding.severity for finding in check(engine={"version": "0.10.2", "args": ["--swap-space", "4"]})] == [
+        "Warning"
+    ]
+
+
+def test_removed_flags_are_gone_and_their_successors_exist() -> None:
+    newest = newest_flags()
+    for flag, advice in SUCCESSORS.items():
+        assert set(KNOWN_VERSIONS[1:]) - set(versions_with(flag)), flag
+        for word in (word.strip(":,") for word in advice.split()):
+            if word.startswith("--"):
+                successor = newest.find(word)
+                assert successor is not None, word
+                assert not word.partition(".")[2] or word.partition(".")[2] in successor.keys, word
+
+
+VALUES = [
+    (["--compilation-config", '{"modee": 3}'], "args[0]: --compilation-config has no key 'modee'; did you mean mode?"),
+    (["--compilation-config.modee", "3"], "has no key 'modee'"),
+    (["-cc.modee=3"], "-cc has no key 'modee'"),
+    (["--media-io-kwargs", '{"videos": {"num_frames": 40}}'], "no key 'videos'; did you mean video?"),
+    (["--kv-transfer-config", '{"connector": "a"}'], "no key 'connector'"),
+    (["--speculative-config", '{"zzz": 1}'], "no key 'zzz'; choose from"),
+    (["--media-io-kwargs", "{'video': {}}"], "takes JSON, and \"{'video': {}}\" is none: Expecting property name"),
+    (["--media-io-kwargs", "video=1"], "takes JSON"),
+    (["--seed", "abc"], "args[1]: --seed takes a whole number, not 'abc'"),
+    (["--seed=1.5"], "args[0]: --seed takes a whole number, not '1.5'"),
+    (["--video-pruning-rate", "half"], "takes a number, not 'half'"),
+    (["--enable-prefix-caching", "True"], "is a switch and takes no value; remove 'True'"),
+    (["--no-enable-prefix-caching", "false"], "is a switch and takes no value"),
+]
+
+
+@pytest.mark.parametrize(("args", "words"), VALUES, ids=[" ".join(row[0]) for row in VALUES])
+def test_a_wrong_value_is_named(args: list[str], words: str) -> None:
+    (sentence,) = about(*args)
+    assert words in sentence
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--compilation-config", '{"mode": 3, "cudagraph_mode": "FULL"}'],
+        ["-cc.custom_ops+", "all"],
+        ["--compilation-config.pass_config.fuse_norm_quant", "true"],
+        ["--media-io-kwargs", '{"video": {"num_frames": 40}}'],
+        ["--hf-overrides", '{"anything": {"goes": 1}}'],
+        ["--seed", "None"],
+        ["--max-num-queued-tokens", "64k"],
+    ],
+    ids=" ".join,
+)
+def test_a_right_value_is_left_alone(args: list[str]) -> None:
+    assert about(*args) == []
+
+
+def test_a_deep_object_is_no_crash() -> None:
+    assert len(about("--media-io-kwargs", "[" * 4000)) == 1
+    assert len(about("--additional-config", '{"a":' * 600 + "1" + "}" * 600)) == 0
+
+
+LEGACY: list[tuple[dict[str, Any], str]] = [
+    (
+        {"multimodal": {"allowedMediaDomains": ["a.example"]}},
+        "spec.multimodal.allowedMediaDomains: vLLM 0.10.2 has no --allowed-media-domains and fetches media from any host;",
+    ),
+    (
+        {"model": {"kvCacheDtype": "BF16"}},
+        "spec.model.kvCacheDtype: --kv-cache-dtype of vLLM 0.10.2 does not take bfloat16; it takes auto, fp8, fp8_e4m3",
+    ),
+]
+
+
+@pytest.mark.parametrize(("sections", "words"), LEGACY, ids=["media domains", "kv cache"])
+def test_a_field_that_a_version_cannot_be_told_is_refused(sections: dict[str, Any], words: str) -> None:
+    errors = [finding for finding in check(engine={"version": "0.10.2"}, **sections) if finding.severity == "Error"]
+    assert [finding.reason for finding in errors] == ["FieldNotInVersion"]
+    assert errors[0].sentence().startswith(words)
+    assert check(engine={"version": "0.30"}, **sections) == ()
+
+
+def test_a_version_that_drops_its_streams_is_a_warning() -> None:
+    (finding,) = check(engine={"version": "0.10.2"})
+    assert finding.severity == "Warning"
+    assert finding.sentence() == (
+        "spec.drain.timeout: vLLM 0.10.2 has no --shutdown-timeout and drops its streams when it is told to stop;"
+        " use vLLM 0.30 or newer"
+    )
 
 
 def test_other_gpus_need_an_image_of_their_own() -> None:
@@ -243,7 +413,7 @@ def test_other_gpus_need_an_image_of_their_own() -> None:
 
 
 def test_flags_of_the_rules_exist() -> None:
-    assert OWNED_FLAGS.keys() | REFUSED_FLAGS.keys() <= newest_flags().spellings.keys()
+    assert [flag for flag in OWNED_FLAGS.keys() | REFUSED_FLAGS.keys() if not versions_with(flag)] == []
     assert not OWNED_FLAGS.keys() & REFUSED_FLAGS.keys()
 
 

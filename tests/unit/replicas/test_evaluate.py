@@ -6,8 +6,8 @@ import pytest
 
 from unit.replicas.examples import inputs, raw_spec, spec, stored
 from unit.replicas.tables import table
-from vlm_operator.replicas.evaluate import SINGLE_NODE_CLAIM, evaluate, findings_that_count
-from vlm_operator.replicas.facts import Claim
+from vlm_operator.replicas.evaluate import SINGLE_NODE_CLAIM, evaluate, findings_that_count, gpus_per_node
+from vlm_operator.replicas.facts import Claim, GpuNode
 from vlm_operator.sizing.catalogue.loading import builtin
 
 
@@ -108,3 +108,31 @@ def test_a_claim_for_one_node_and_more_replicas(replicas: int, modes: tuple[str,
     claim = Claim(name="models", exists=True, phase="Bound", access_modes=modes)
     reasons = {finding.reason: finding.severity for finding in findings_that_count(found, claim=claim)}
     assert (reasons.get(SINGLE_NODE_CLAIM) == "Warning") is warned
+
+
+H100, L4 = "NVIDIA-H100-80GB-HBM3", "NVIDIA-L4"
+NODES = (
+    GpuNode(product=H100, resources={"nvidia.com/gpu": 4}),
+    GpuNode(product=H100, resources={"nvidia.com/gpu": 2}),
+    GpuNode(product=L4, resources={"nvidia.com/gpu": 8, "vendor.com/nic": 16}),
+)
+LARGEST: list[tuple[str, dict[str, Any], int | None]] = [
+    ("any product", {}, 8),
+    ("one product", {"products": [H100]}, 4),
+    ("either", {"products": [H100, L4]}, 8),
+    ("none there", {"products": ["NVIDIA-A10"]}, None),
+    ("another resource", {"resourceName": "amd.com/gpu"}, None),
+]
+
+
+@table("gpu, expected", LARGEST)
+def test_the_largest_node_that_may_run_a_replica(gpu: dict[str, Any], expected: int | None) -> None:
+    assert gpus_per_node(spec(gpu=gpu).gpu, NODES) == expected
+
+
+def test_a_replica_that_no_node_can_hold_is_refused() -> None:
+    wide = raw_spec(model=QWEN, parallelism={"tensor": 4, "pipeline": 2}, gpu={"products": [H100]})
+    known = evaluate(resource(of=wide), catalogue=builtin(), nodes=NODES)
+    assert "GpusPerNode" in {f.reason for f in findings_that_count(known) if f.severity == "Error"}
+    unknown = evaluate(resource(of=wide), catalogue=builtin())
+    assert "GpusPerNode" not in {f.reason for f in findings_that_count(unknown)}

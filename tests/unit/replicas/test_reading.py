@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from unit.replicas.examples import NAME, NAMESPACE, OLDER, OURS, UID, inputs, resolved, stored
 from unit.replicas.tables import table
 from vlm_operator.api.names import pod_labels
-from vlm_operator.replicas.facts import Replica, Trouble
+from vlm_operator.replicas.facts import GpuNode, Replica, Trouble
 from vlm_operator.replicas.ownership import Ownership
-from vlm_operator.replicas.reading import epoch, read_replica, read_revision
+from vlm_operator.replicas.reading import epoch, read_node, read_replica, read_revision
 
 LABELS = pod_labels(NAME, role="serving", revision="0123456789", slot=2)
 
@@ -219,3 +219,13 @@ def test_settings_of_the_service_that_cannot_be_read_are_none(annotations: dict[
 
 def test_a_replica_has_as_many_gpus_as_its_degrees_multiply_to() -> None:
     assert stored(inputs(parallelism={"tensor": 2, "pipeline": 3, "data": 4})).gpus == 24
+
+
+def test_a_node_and_what_pods_can_have_of_it() -> None:
+    node = {
+        "metadata": {"name": "a", "labels": {"nvidia.com/gpu.product": "NVIDIA-L4"}},
+        "status": {"allocatable": {"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "4", "vendor.com/nic": "0"}},
+    }
+    assert read_node(node) == GpuNode(product="NVIDIA-L4", resources={"nvidia.com/gpu": 4})
+    assert read_node({"metadata": {}, "status": {"allocatable": {"cpu": "8"}}}) is None
+    assert read_node({"metadata": {}}) is None

@@ -31,6 +31,10 @@ class SmallApi:
         self._called("get")
         return self.objects.get((kind.kind, name))
 
+    async def list(self, kind: Kind, *, namespace: str | None) -> tuple[list[Object], int]:  # noqa: ARG002
+        self._called("list")
+        return [obj for place, obj in self.objects.items() if place[0] == kind.kind], self._version
+
     async def create(self, kind: Kind, manifest: Object) -> Object:
         self._called(f"create {kind.kind}")
         if kind is EVENT:

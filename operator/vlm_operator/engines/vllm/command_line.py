@@ -1,4 +1,4 @@
-"""How vLLM's parser divides a list of words into flags and their values. Nothing is judged here."""
+"""How vLLM's parser divides a list of words into flags and their values, and how words reach it. Nothing is judged here."""
 
 import re
 from collections.abc import Sequence
@@ -8,6 +8,14 @@ END_OF_FLAGS = "--"
 """Ends the flags: the parser takes what follows for arguments without one."""
 _FLAG = re.compile(r"(-[^\s=]+)(?:=(.*))?", re.DOTALL)
 _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
+
+
+def literal(text: str) -> str:
+    """How a manifest spells a word that must reach the process as it is.
+
+    The kubelet replaces `$(NAME)` in arguments and in values of variables, and turns `$$` into `$` wherever it stands.
+    """
+    return text.replace("$", "$$")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from vlm_operator.api.findings import Finding
 from vlm_operator.engines.base import PodIdentity, PodInputs, Resolved
 from vlm_operator.engines.vllm.arguments import arguments
 from vlm_operator.engines.vllm.checks import check
+from vlm_operator.engines.vllm.resources import memory_request
 from vlm_operator.engines.vllm.versions import image_of, version_of
 
 VERIFICATION_SCRIPT = "verify_engine.py"
@@ -35,6 +36,7 @@ class Vllm:
             engine_version=version_of(inputs.engine),
             image=image_of(inputs.engine),
             tensor_parallel=tensor,
+            host_memory=memory_request(inputs, tensor_parallel=tensor),
             args=arguments(inputs, tensor_parallel=tensor),
         )
 

@@ -9,9 +9,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-from vlm_operator.engines.vllm.versions import DEFAULT_VERSION
+from vlm_operator.engines.vllm.versions import KNOWN_VERSIONS, facts_version, nearest_known
 
 Kind = Literal["switch", "value", "optional", "list"]
+ValueType = Literal["integer", "number", "json"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,10 @@ class Flag:
     """What follows: nothing, one value, at most one value, one value or more."""
     choices: tuple[str, ...] = ()
     """Allowed values; empty when the parser does not restrict them."""
+    type: ValueType | None = None
+    """What a value must be; None when the parser takes any text, or sizes such as `4k`."""
+    keys: tuple[str, ...] = ()
+    """Keys that a JSON object may have; empty when it may have any."""
 
 
 GATHERED = frozenset({"--middleware"})
@@ -46,20 +51,41 @@ class KnownFlags:
 
 
 @cache
-def known_flags(minor_version: str) -> KnownFlags | None:
-    """The options of a version (`0.33`), None when there is no facts file for it."""
-    source = files("vlm_operator.engines.vllm") / "facts" / f"vllm_args_{minor_version}.json"
-    if not source.is_file():
+def known_flags(version: str) -> KnownFlags | None:
+    """The options of a version (`0.33`, `0.33.1`, `0.10.2`), None when there are no facts about it."""
+    kept_as = facts_version(version)
+    if kept_as not in KNOWN_VERSIONS:
         return None
+    source = files("vlm_operator.engines.vllm") / "facts" / f"vllm_args_{kept_as}.json"
     spellings: dict[str, Flag] = {}
     for name, facts in json.loads(source.read_text(encoding="utf-8")).items():
-        flag = Flag(name=name, kind=facts["kind"], choices=tuple(facts.get("choices", ())))
+        flag = Flag(
+            name=name,
+            kind=facts["kind"],
+            choices=tuple(facts.get("choices", ())),
+            type=facts.get("type"),
+            keys=tuple(facts.get("keys", ())),
+        )
         spellings |= dict.fromkeys([name, *facts.get("aliases", []), *facts.get("negations", [])], flag)
-    return KnownFlags(version=minor_version, spellings=spellings)
+    return KnownFlags(version=kept_as, spellings=spellings)
+
+
+def assumed_flags(version: str) -> KnownFlags:
+    """The options by which a version is judged: its own, else those of the known version that comes nearest."""
+    return _existing(nearest_known(version))
 
 
 def newest_flags() -> KnownFlags:
     """The options of the newest version that the operator knows."""
-    flags = known_flags(DEFAULT_VERSION)
-    assert flags is not None  # noqa: S101 # the file is part of the package
+    return _existing(KNOWN_VERSIONS[-1])
+
+
+def versions_with(spelled: str) -> list[str]:
+    """The known versions that have an option, oldest first."""
+    return [version for version in KNOWN_VERSIONS if _existing(version).find(spelled)]
+
+
+def _existing(version: str) -> KnownFlags:
+    flags = known_flags(version)
+    assert flags is not None  # noqa: S101 # the files are part of the package
     return flags

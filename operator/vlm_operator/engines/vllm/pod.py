@@ -7,6 +7,7 @@ from vlm_operator.api.scalars import canonical_quantity, quantity_bytes
 from vlm_operator.engines.base import HTTP_PORT, PodIdentity, Resolved
 from vlm_operator.engines.rendering import render
 from vlm_operator.engines.vllm.arguments import CHAT_TEMPLATE_PATH, MODEL_PATH
+from vlm_operator.engines.vllm.command_line import literal
 from vlm_operator.engines.vllm.probes import health_probe, verification_probe
 from vlm_operator.engines.vllm.resources import gpu_count, resources
 from vlm_operator.engines.vllm.scheduling import affinity, spread, tolerations
@@ -48,10 +49,10 @@ def context(resolved: Resolved, identity: PodIdentity) -> dict[str, Any]:
         "affinity": affinity(wanted.get("affinity", {}), inputs.gpu.products),
         "spread": spread(wanted.get("topologySpreadConstraints", []), identity.deployment),
         "image": resolved.image,
-        "arguments": resolved.args,
-        "environment": [plain(variable) for variable in inputs.engine.env],
+        "arguments": [literal(word) for word in resolved.args],
+        "environment": [_environment_variable(plain(variable)) for variable in inputs.engine.env],
         "port": HTTP_PORT,
-        "resources": resources(wanted.get("resources", {}), inputs.gpu.resource_name, gpu_count(resolved)),
+        "resources": resources(wanted.get("resources", {}), resolved),
         "drain_seconds": whole_seconds(inputs.drain.timeout),
         "startup_seconds": startup_seconds,
         "startup": verification_probe(startup_seconds) if verifies else health_probe(startup_seconds),
@@ -80,6 +81,10 @@ def shared_memory(resolved: Resolved) -> str:
 def plain(value: Any) -> Any:
     """A part of the resource as plain data, by its names on the wire and without what was not given."""
     return {} if value is None else value.model_dump(by_alias=True, exclude_defaults=True)
+
+
+def _environment_variable(variable: dict[str, Any]) -> dict[str, Any]:
+    return variable | ({"value": literal(variable["value"])} if "value" in variable else {})
 
 
 def _verification_arguments(resolved: Resolved) -> list[str]:

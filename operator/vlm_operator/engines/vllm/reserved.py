@@ -8,6 +8,9 @@ OWNED_FLAGS: dict[str, str] = {
     **{argument.flag: argument.field for argument in ARGUMENTS},
     "--model": "spec.weights",
     "--language-model-only": "spec.multimodal.limitsPerPrompt",
+    # Older spellings, which 0.10.2 still takes.
+    "--disable-mm-preprocessor-cache": "spec.multimodal.processorCache",
+    "--enable-multimodal-encoder-data-parallel": "spec.multimodal.encoderParallelism",
 }
 """Flag -> the field that decides it; empty when the operator does."""
 

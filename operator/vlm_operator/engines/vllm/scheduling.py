@@ -4,9 +4,6 @@ from typing import Any
 
 from vlm_operator.api import names
 
-PRODUCT_LABEL = "nvidia.com/gpu.product"
-"""Set on nodes by NVIDIA's GPU feature discovery."""
-
 Fields = dict[str, Any]
 
 
@@ -34,7 +31,7 @@ def affinity(wanted: Fields, products: list[str]) -> Fields:
     """
     if not products:
         return wanted
-    restriction = {"key": PRODUCT_LABEL, "operator": "In", "values": products}
+    restriction = {"key": names.GPU_PRODUCT_LABEL, "operator": "In", "values": products}
     nodes = wanted.get("nodeAffinity", {})
     required = nodes.get("requiredDuringSchedulingIgnoredDuringExecution", {})
     terms = required.get("nodeSelectorTerms") or [{"matchExpressions": []}]

@@ -1,0 +1,1 @@
+"""Facts about the arguments of vLLM, generated from its releases."""

@@ -1,0 +1,50 @@
+"""Flags that vLLM once had, and what takes their place. Which version lacks which is read from the facts, not from here."""
+
+_NOTHING = "remove it: vLLM no longer has what it set"
+
+SUCCESSORS: dict[str, str] = {
+    "--calculate-kv-scales": _NOTHING,
+    "--cuda-graph-sizes": "use --cudagraph-capture-sizes",
+    "--device": "remove it: vLLM takes the device that it finds",
+    "--disable-async-output-proc": _NOTHING,
+    "--disable-frontend-multiprocessing": _NOTHING,
+    "--disable-log-requests": "remove it: requests are logged only with --enable-log-requests",
+    "--disable-mm-preprocessor-cache": "use spec.multimodal.processorCache: 0",
+    "--enable-lora-bias": _NOTHING,
+    "--enable-multimodal-encoder-data-parallel": "use spec.multimodal.encoderParallelism: Data",
+    "--enable-reasoning": "remove it: --reasoning-parser is enough",
+    "--eplb-log-balancedness": "use --eplb-config.log_balancedness",
+    "--eplb-step-interval": "use --eplb-config.step_interval",
+    "--eplb-window-size": "use --eplb-config.window_size",
+    "--full-cuda-graph": "use --compilation-config.cudagraph_mode",
+    "--guided-decoding-backend": "use --structured-outputs-config.backend",
+    "--guided-decoding-disable-additional-properties": (
+        "use --structured-outputs-config.disable_additional_properties"
+    ),
+    "--guided-decoding-disable-any-whitespace": "use --structured-outputs-config.disable_any_whitespace",
+    "--guided-decoding-disable-fallback": _NOTHING,
+    "--image-input-type": _NOTHING,
+    "--logits-processor-pattern": "use --logits-processors",
+    "--lora-extra-vocab-size": _NOTHING,
+    "--max-long-partial-prefills": _NOTHING,
+    "--max-num-partial-prefills": _NOTHING,
+    "--max-seq-len-to-capture": "use --max-cudagraph-capture-size",
+    "--num-lookahead-slots": "use --speculative-config",
+    "--num-redundant-experts": "use --eplb-config.num_redundant_experts",
+    "--num-scheduler-steps": _NOTHING,
+    "--override-attention-dtype": _NOTHING,
+    "--override-neuron-config": "use --additional-config",
+    "--override-pooler-config": "use --pooler-config",
+    "--preemption-mode": "remove it: a preempted request is always computed anew",
+    "--qlora-adapter-name-or-path": "use --lora-modules",
+    "--rope-scaling": "use --hf-overrides",
+    "--rope-theta": "use --hf-overrides",
+    "--scheduler-delay-factor": _NOTHING,
+    "--speculative-model": "use --speculative-config",
+    "--swap-space": "use --kv-offloading-size for a KV cache in host memory",
+    "--task": "use --runner and --convert",
+    "--tokenizer-pool-size": _NOTHING,
+    "--use-v2-block-manager": _NOTHING,
+    "--worker-use-ray": "use --distributed-executor-backend",
+}
+"""Main spelling of a flag -> the way out."""
