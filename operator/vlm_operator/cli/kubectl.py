@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from vlm_operator import __version__
-from vlm_operator.cli.files import UnusableInputError, read_document, read_json, read_resource
+from vlm_operator.cli.files import read_json, read_resource
+from vlm_operator.runtime.files import UnusableInputError, read_document
 
 if TYPE_CHECKING:
     from vlm_operator.sizing.catalogue.loading import Catalogue

@@ -8,6 +8,13 @@ from typing import Any
 
 from vlm_operator import __version__
 
+
+def _path(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("must not be empty")
+    return Path(text)
+
+
 RUN_OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "kubeconfig": ("file to connect with (default: KUBECONFIG, else the pod's ServiceAccount)", {"type": Path}),
     "context": ("context within the kubeconfig (default: its current one)", {}),
@@ -15,6 +22,11 @@ RUN_OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
         "namespace to serve; repeat it for several (default: all)",
         {"action": "append", "dest": "namespaces", "metavar": "NAME"},
     ),
+    "catalogue": (
+        "file with further models and GPUs, or a folder of such files; repeat it for several",
+        {"action": "append", "dest": "catalogues", "type": _path, "metavar": "PATH"},
+    ),
+    "templates": ("folder with templates in place of the built-in ones", {"type": _path, "metavar": "PATH"}),
     "health-host": ("address of /healthz, /readyz and /metrics (default: all addresses)", {"metavar": "ADDRESS"}),
     "health-port": ("port of /healthz, /readyz and /metrics (default: 8080)", {"type": int, "metavar": "PORT"}),
     "log-format": ("format of the log (default: text)", {"choices": ("text", "json")}),

@@ -12,8 +12,8 @@ from vlm_operator.api.architecture import Architecture
 from vlm_operator.api.findings import Finding
 from vlm_operator.api.patterns import MODEL_NAME
 from vlm_operator.cli.changes import Change, changes
-from vlm_operator.cli.files import UnusableInputError
 from vlm_operator.replicas.evaluate import Judgement, evaluate, findings_that_count
+from vlm_operator.runtime.files import UnusableInputError
 from vlm_operator.sizing.catalogue.loading import Catalogue
 
 _GIB = 2**30

@@ -9,6 +9,7 @@ import kopf
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from vlm_operator.runtime.admin import read_catalogue, use_templates
 from vlm_operator.runtime.connection import StartError
 from vlm_operator.runtime.kube import KubeError
 from vlm_operator.runtime.operator import run
@@ -28,9 +29,12 @@ def run_operator(options: argparse.Namespace) -> int:
         return BAD_USAGE
     _configure_logs(settings)
     try:
-        asyncio.run(run(settings))
+        catalogue = read_catalogue(settings.catalogues)
+        use_templates(settings.templates)
+        asyncio.run(run(settings, catalogue))
     except (StartError, KubeError) as error:
-        sys.stderr.write(f"vlm-operator: {error}\n")
+        for sentence in str(error).splitlines():
+            sys.stderr.write(f"vlm-operator: {sentence}\n")
         return FAILED_TO_START
     except OSError as error:
         sys.stderr.write(f"vlm-operator: cannot serve health on port {settings.health_port}: {error.strerror}\n")

@@ -4,11 +4,13 @@ Every expression of a template passes through `as_yaml` on its way out, whether 
 write whole values (`name: {{ name }}`), never parts of one (`name: x-{{ name }}`); a test holds the templates to that.
 """
 
+import contextlib
 import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 import yaml
-from jinja2 import PackageLoader, StrictUndefined
+from jinja2 import BaseLoader, PackageLoader, StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 # Everything but printable ASCII is escaped: YAML takes some of the rest for line breaks and refuses some.
@@ -63,9 +65,10 @@ def _escape(match: re.Match[str]) -> str:
     return _SHORT_ESCAPES.get(character) or f"\\U{ord(character):08x}"
 
 
-def _environment() -> ImmutableSandboxedEnvironment:
+def sandbox(loader: BaseLoader | None) -> ImmutableSandboxedEnvironment:
+    """Where templates are rendered; without a loader they cannot include others."""
     return ImmutableSandboxedEnvironment(
-        loader=PackageLoader("vlm_operator.engines", "templates"),
+        loader=loader,
         undefined=StrictUndefined,
         finalize=as_yaml,
         autoescape=False,  # the output is YAML: `as_yaml` escapes
@@ -75,14 +78,43 @@ def _environment() -> ImmutableSandboxedEnvironment:
     )
 
 
-_TEMPLATES = _environment()
+Manifest = dict[str, Any]
+Override = Callable[[Manifest, dict[str, Any]], Manifest]
+"""Gives the manifest to use, from that of the built-in template and the values that it shows."""
+
+_TEMPLATES = sandbox(PackageLoader("vlm_operator.engines", "templates"))
+_overrides: dict[str, Override] = {}
+
+
+def template_names() -> tuple[str, ...]:
+    """The templates of this package, as paths below `templates/`."""
+    return tuple(_TEMPLATES.list_templates(extensions=["j2"]))
+
+
+def install(overrides: Mapping[str, Override]) -> None:
+    """From now on use these overrides, by the names of their templates, and no others."""
+    _overrides.clear()
+    _overrides.update(overrides)
+
+
+@contextlib.contextmanager
+def installed(overrides: Mapping[str, Override]) -> Iterator[None]:
+    """Use these overrides for a while, and afterwards those of before."""
+    before = dict(_overrides)
+    install(overrides)
+    try:
+        yield
+    finally:
+        install(before)
 
 
 def render_text(template: str, context: dict[str, Any]) -> str:
-    """The text of `template` (a path below `templates/`) with the values of `context`."""
+    """The text of a built-in template with the values of `context`."""
     return _TEMPLATES.get_template(template).render(context)
 
 
-def render(template: str, context: dict[str, Any]) -> dict[str, Any]:
-    """The manifest that `template` gives with the values of `context`."""
-    return cast("dict[str, Any]", yaml.load(render_text(template, context), Loader=_Loader))  # noqa: S506 # a safe loader
+def render(template: str, context: dict[str, Any]) -> Manifest:
+    """The manifest that `template`, or what overrides it, gives with the values of `context`."""
+    built_in = cast("Manifest", yaml.load(render_text(template, context), Loader=_Loader))  # noqa: S506 # a safe loader
+    override = _overrides.get(template)
+    return built_in if override is None else override(built_in, context)

@@ -26,7 +26,7 @@ from vlm_operator.runtime.queue import WorkQueue
 from vlm_operator.runtime.reconcile import Reconciler
 from vlm_operator.runtime.settings import Settings
 from vlm_operator.runtime.watching import keep_watching, registry_for, settings_for
-from vlm_operator.sizing.catalogue.loading import Catalogue, builtin
+from vlm_operator.sizing.catalogue.loading import Catalogue
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ class Operator:
         telemetry.DEPLOYMENTS.set(sum(1 for _ in self._cache.deployments()))
 
 
-async def run(settings: Settings) -> None:
+async def run(settings: Settings, catalogue: Catalogue) -> None:
     """Run the operator until SIGTERM or SIGINT.
 
     kopf ends as a whole when a watch is answered with an error that it does not expect, as happens when the CRD is deleted
@@ -122,27 +122,27 @@ async def run(settings: Settings) -> None:
     """
     stop = asyncio.Event()
     _on_signals(stop.set)
-    await _serve(settings, stop)
+    await _serve(settings, catalogue, stop)
     while not stop.is_set():
         log.warning("the watches have ended: start again")
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), RESTART_AFTER)
             break
         try:
-            await _serve(settings, stop)
+            await _serve(settings, catalogue, stop)
         except KubeError as error:
             log.warning("cannot start again yet: %s", error)
     log.info("stopped")
 
 
-async def _serve(settings: Settings, stop: asyncio.Event) -> None:
+async def _serve(settings: Settings, catalogue: Catalogue, stop: asyncio.Event) -> None:
     """Serve until `stop`, or until the watches end."""
     shell_runs = asyncio.Event()
     configuration = await connect(settings)
     kube = Kube(configuration)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(kube.close)
-        operator = Operator(settings, kube, builtin())
+        operator = Operator(settings, kube, catalogue)
         runner = await operator.health.serve(settings.health_host, settings.health_port)
         stack.push_async_callback(runner.cleanup)
         check_version(await kube.server_version())

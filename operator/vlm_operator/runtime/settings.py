@@ -17,6 +17,10 @@ class Settings(BaseModel):
     """Context within the file. Default: its current one."""
     namespaces: tuple[Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")], ...] = ()
     """Namespaces to serve. Default: all."""
+    catalogues: tuple[Path, ...] = ()
+    """Files with further models and GPUs, and folders of such files."""
+    templates: Path | None = None
+    """Folder with templates in place of the built-in ones. Default: none."""
     health_host: str = "0.0.0.0"  # noqa: S104 # probes and Prometheus come from other addresses of the cluster
     """Address of /healthz, /readyz and /metrics."""
     health_port: int = Field(default=8080, ge=0, le=65535)

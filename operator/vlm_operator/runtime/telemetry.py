@@ -21,3 +21,15 @@ API_SECONDS = Histogram(
 )
 WATCH_EVENTS = Counter("vlm_operator_watch_events", "Events received from watches.", ["kind"], registry=REGISTRY)
 DEPLOYMENTS = Gauge("vlm_operator_deployments", "VLMDeployments known to the operator.", registry=REGISTRY)
+TEMPLATE_OVERRIDES = Gauge(
+    "vlm_operator_template_overrides",
+    "1: the override of a template is in this state (used, failed).",
+    ["template", "state"],
+    registry=REGISTRY,
+)
+TEMPLATE_FALLBACKS = Counter(
+    "vlm_operator_template_fallbacks",
+    "Pods made from a built-in template because its override failed for them.",
+    ["template"],
+    registry=REGISTRY,
+)
