@@ -16,8 +16,9 @@ from pydantic.fields import FieldInfo
 
 from vlm_operator.api import patterns
 from vlm_operator.api.base import ApiModel
+from vlm_operator.api.engine import EnvVar, EnvVarSource
+from vlm_operator.api.hardware import TensorDegree
 from vlm_operator.api.lists import ATOMIC, ListType
-from vlm_operator.api.model import EnvVar, EnvVarSource, TensorDegree
 from vlm_operator.api.patterns import Pattern
 from vlm_operator.api.pod_template import (
     STANDARD_RESOURCES,

@@ -134,5 +134,6 @@ LabelKey = Annotated[str, matching(patterns.LABEL_KEY, max_length=253)]
 LabelValue = Annotated[str, matching(patterns.LABEL_VALUE, max_length=63)]
 ExtendedResource = Annotated[str, matching(patterns.EXTENDED_RESOURCE, max_length=240)]
 """A resource that a device plugin offers. Quota needs room for `requests.` in front of it."""
+Tokens = Annotated[int, Field(ge=1, le=16_777_216)]
 ModelName = Annotated[str, matching(patterns.MODEL_NAME, max_length=192)]
 """A model as a client names it: one or two segments (`Qwen/Qwen2.5-VL-7B-Instruct`)."""

@@ -5,10 +5,14 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from vlm_operator.api.base import ApiModel, Rule
-from vlm_operator.api.model import Engine, Gpu, Model, Multimodal, Parallelism
+from vlm_operator.api.engine import Engine
+from vlm_operator.api.hardware import Gpu, Parallelism
+from vlm_operator.api.model import Model
+from vlm_operator.api.multimodal import Multimodal
 from vlm_operator.api.pod_template import AnnotationText, PodTemplate
+from vlm_operator.api.rollout import Rollout
 from vlm_operator.api.scalars import LabelKey, duration
-from vlm_operator.api.scaling import Count, Rollout, Scaling, WarmPool
+from vlm_operator.api.scaling import Count, Scaling, WarmPool
 from vlm_operator.api.weights import Weights
 
 

@@ -6,20 +6,11 @@ from pydantic import Field, StringConstraints
 
 from vlm_operator.api import patterns
 from vlm_operator.api.base import ApiModel, Rule
-from vlm_operator.api.scalars import DataKey, Memory, ObjectName, matching
+from vlm_operator.api.references import ImageReference, SecretKeyRef
+from vlm_operator.api.scalars import Memory, ObjectName, matching
 
 RelativePath = Annotated[str, matching(patterns.RELATIVE_PATH, max_length=512)]
 Uri = Annotated[str, matching(patterns.URI, max_length=1024)]
-ImageReference = Annotated[str, matching(patterns.IMAGE_REFERENCE, max_length=512)]
-
-
-class SecretKeyRef(ApiModel):
-    """One key of a Secret in the namespace of the deployment. Only the kubelet reads it."""
-
-    name: ObjectName
-    """Name of the Secret."""
-    key: DataKey
-    """Key within the Secret."""
 
 
 class Prefetch(ApiModel):

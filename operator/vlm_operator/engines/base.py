@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from vlm_operator.api.base import ApiModel
+from vlm_operator.api.engine import Engine as EngineSpec
 from vlm_operator.api.findings import Finding
-from vlm_operator.api.model import Engine as EngineSpec
-from vlm_operator.api.model import Gpu, Model, Multimodal, Parallelism
+from vlm_operator.api.hardware import Gpu, Parallelism
+from vlm_operator.api.model import Model
+from vlm_operator.api.multimodal import Multimodal
 from vlm_operator.api.names import SLOT_LABEL
 from vlm_operator.api.pod_template import PodTemplate
 from vlm_operator.api.spec import Drain, VLMDeploymentSpec

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vlm_operator.api.findings import INVALID_FIELD, Finding
-from vlm_operator.api.model import Gpu
+from vlm_operator.api.hardware import Gpu
 from vlm_operator.api.names import NAME_MESSAGE, NAME_PATTERN, RESTARTED_AT
 from vlm_operator.api.resource import read_spec
 from vlm_operator.api.spec import VLMDeploymentSpec

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from strategies import supported_specs
+from vlm_operator.api.engine import Engine as EngineSpec
 from vlm_operator.api.findings import Finding
-from vlm_operator.api.model import Engine as EngineSpec
 from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.engines.base import Engine, PodIdentity, PodInputs, Resolved, sibling
 from vlm_operator.engines.registry import engine

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from vlm_operator.api.model import Engine
+from vlm_operator.api.engine import Engine
 
 KNOWN_VERSIONS = ("0.10.2", "0.30", "0.31", "0.32", "0.33")
 """The versions whose arguments are known, oldest first: minor versions, and of 0.10 the one patch release that matters, the
