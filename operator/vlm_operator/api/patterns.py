@@ -106,6 +106,14 @@ CRON = Pattern(
 TIME_ZONE = Pattern("^[A-Za-z0-9_+/-]+$", "must be an IANA time zone, for example Europe/Berlin")
 CAMEL_CASE = Pattern("^[A-Za-z][A-Za-z0-9]*$", "must be letters and digits, and start with a letter", familiar=True)
 
+ENGINE_RELEASE = Pattern(
+    r"^[0-9]+(\.[0-9]+)+(\.post[0-9]+)?$", "must be a release such as 0.33.0 or 0.8.5.post1, without a leading v"
+)
+COMPUTE_CAPABILITY = Pattern(
+    r"^([0-9]{1,2}\.[0-9]|gfx[0-9a-f]{3,6})$", "must be a compute capability such as 8.9 in quotes, or for AMD gfx942"
+)
+MIG_PROFILE = Pattern(r"^[1-9]g\.[0-9]{1,3}gb$", "must be the profile of a slice, for example 1g.10gb")
+
 BY_REGEX: dict[str, Pattern] = {
     pattern.regex: pattern for pattern in list(globals().values()) if isinstance(pattern, Pattern)
 }

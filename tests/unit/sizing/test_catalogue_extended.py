@@ -1,5 +1,6 @@
 """What an admin of the cluster adds to the catalogue: good rows count, bad ones are named by their fields."""
 
+import re
 from typing import Any
 
 import pytest
@@ -7,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlm_operator.api.findings import INVALID_FIELD, Finding
+from vlm_operator.api.patterns import BY_REGEX
 from vlm_operator.sizing.catalogue.loading import ROW_REPEATED, Catalogue, builtin, extended
+from vlm_operator.sizing.catalogue.rows import GpuRow, ModelRow, QuantizationRow
 
 SIZES: dict[str, Any] = {
     "name": "OurVLForConditionalGeneration",
@@ -81,6 +84,7 @@ BAD_ROWS = [
     ("text instead of a number", {"totalParameters": "8"}, "ours.yaml: models[1].totalParameters", "whole number"),
     ("an unknown field", {"familiy": "x"}, "ours.yaml: models[1].familiy", "is an unknown field"),
     ("a wrong mark", {"marks": {"vllm": "sure"}}, "ours.yaml: models[1].marks.vllm", "must be one of"),
+    ("a release with a v", {"vllm": {"firstSeenIn": "v0.30"}}, "ours.yaml: models[1].vllm.firstSeenIn", "a release"),
     (
         "a size out of range",
         {"architecture": SIZES | {"layers": 0}},
@@ -100,6 +104,31 @@ def test_a_bad_row_is_named_and_the_good_ones_stay(changes: dict[str, Any], fiel
     assert words in findings[0].message
     assert catalogue.model("our/vl-7b") is not None
     assert catalogue.model("our/bad") is None
+
+
+GPU = {"name": "X1", "vendor": "nvidia", "productLabels": ["NVIDIA-X1"], "memoryMib": 24564}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "words"),
+    [
+        ({"capability": "nine"}, "ours.yaml: gpus[0].capability", "a compute capability such as 8.9"),
+        ({"mig": [{"profile": "foo", "count": 1}]}, "ours.yaml: gpus[0].mig[0].profile", "1g.10gb"),
+        ({"capability": 8.9}, "ours.yaml: gpus[0].capability", "must be text"),
+        ({"cudaGib": 0}, "ours.yaml: gpus[0].cudaGib", "greater than 0"),
+    ],
+)
+def test_a_bad_gpu_is_named(changes: dict[str, Any], field: str, words: str) -> None:
+    catalogue, findings = extend(gpus=[GPU | changes])
+    assert [finding.field for finding in findings] == [field]
+    assert words in findings[0].sentence()
+    assert catalogue.gpu("NVIDIA-X1") is None
+
+
+def test_every_pattern_of_a_row_is_told_in_words() -> None:
+    texts = [str(kind.model_json_schema()) for kind in (ModelRow, GpuRow, QuantizationRow)]
+    found = {regex for text in texts for regex in re.findall(r"'pattern': '([^']*)'", text)}
+    assert {regex.replace(chr(92) * 2, chr(92)) for regex in found} <= BY_REGEX.keys()
 
 
 BAD_DOCUMENTS = [

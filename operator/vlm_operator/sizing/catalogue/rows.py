@@ -17,8 +17,8 @@ Mark = Literal["sourced", "computed", "derived", "unsourced"]
 """Read in the named source; counted by building the model or by running its own code; worked out from other values;
 believed but not verified."""
 Text = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
-Version = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)+(\.post[0-9]+)?$", max_length=24)]
-Capability = Annotated[str, StringConstraints(pattern=r"^([0-9]{1,2}\.[0-9]|gfx[0-9a-f]{3,6})$")]
+Version = Annotated[str, matching(patterns.ENGINE_RELEASE, max_length=24)]
+Capability = Annotated[str, matching(patterns.COMPUTE_CAPABILITY, max_length=10)]
 """CUDA compute capability (`8.9`) or, for AMD, the target of its compiler (`gfx942`)."""
 Format = Literal["AWQ", "GPTQ", "INT4", "INT8", "FP8", "NVFP4", "MXFP4"]
 """How weights are stored, as `spec.model.quantization` names it."""
@@ -103,7 +103,7 @@ class ModelRow(ApiModel):
 class MigProfile(ApiModel):
     """One way to cut a GPU into slices (NVIDIA MIG)."""
 
-    profile: Annotated[str, StringConstraints(pattern=r"^[1-9]g\.[0-9]{1,3}gb$")]
+    profile: Annotated[str, matching(patterns.MIG_PROFILE, max_length=8)]
     """Compute slices and memory (`1g.10gb`); the memory is nominal, in GB of 10^9 bytes."""
     count: Count
     """Slices that one GPU gives at most."""
