@@ -27,7 +27,9 @@ def parse(text: str) -> list[Any]:
     """Return the documents of a text without the empty ones. Raises UnusableTextError, RecursionError."""
     if text.lstrip().startswith("{"):  # JSON writes some characters in a way that YAML does not know
         with contextlib.suppress(ValueError):
-            return [json.loads(text)]
+            document = json.loads(text)
+            json.dumps(document, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+            return [document]
     import yaml  # noqa: PLC0415 # a program that reads nothing starts quickly
 
     base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -1,11 +1,13 @@
 """`kubectl vlm plan`: the verdict on a VLMDeployment with its arithmetic."""
 
+import contextlib
 import json
 import re
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
+from pydantic import ValidationError
 
 from vlm_operator.api import API_VERSION, KIND
 from vlm_operator.api.architecture import Architecture
@@ -15,6 +17,8 @@ from vlm_operator.cli.changes import Change, changes
 from vlm_operator.replicas.evaluate import Judgement, evaluate, findings_that_count
 from vlm_operator.runtime.files import UnusableInputError
 from vlm_operator.sizing.catalogue.loading import Catalogue
+from vlm_operator.sizing.config_section import INVALID_CONFIG
+from vlm_operator.sizing.quantization import QUANTIZATION_MISMATCH
 
 _GIB = 2**30
 _BAR = 40
@@ -26,8 +30,8 @@ class Config:
     """What a config.json says."""
 
     architecture: Architecture
-    quantization: str | None
-    """How the weights are stored; None where it does not say."""
+    quantization: str
+    """How the weights are stored, as spec.model.quantization has it."""
     name: str
     """Name of the model, a stand-in where it does not say."""
     findings: tuple[Finding, ...]
@@ -61,16 +65,24 @@ def read_config_file(data: Any, filename: str) -> Config:
             f"{'standard input' if filename == '-' else filename} does not describe a model: {told}"
         )
     stored = read_stored_format(data)
+    if stored is not None and stored.format is None:
+        findings = (*findings, _unnamed(stored.method))
+    if stored is not None and stored.format is not None:
+        more = {"weightBits": stored.bits, "weightGroupSize": stored.group_size}
+        architecture = _valid(architecture, more)
     given = data.get("_name_or_path") if isinstance(data, dict) else None
     name = given if isinstance(given, str) and re.fullmatch(MODEL_NAME.regex, given) else "model"
     return Config(
-        architecture=architecture, quantization=stored.format if stored else None, name=name, findings=findings
+        architecture=architecture,
+        quantization=(stored.format if stored else None) or "None",
+        name=name,
+        findings=findings,
     )
 
 
 def resource_of(config: Config | None) -> dict[str, Any]:
     """The smallest VLMDeployment of a model, for a config.json that comes alone."""
-    model = {"name": config.name if config else "model"}
+    model = {"name": config.name, "quantization": config.quantization} if config else {"name": "model"}
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -86,7 +98,7 @@ def answer(
     if config is not None:
         resource = _with_config(resource, config)
     judged = evaluate(resource, catalogue=catalogue)
-    findings = findings_that_count(judged) + (config.findings if config else ())
+    findings = findings_that_count(judged) + (_about(config, judged) if config else ())
     return Answer(
         name=str(resource["metadata"]["name"]),
         findings=findings,
@@ -101,10 +113,39 @@ def _with_config(resource: dict[str, Any], config: Config) -> dict[str, Any]:
     model = spec.get("model") if isinstance(spec, dict) else None
     if not isinstance(spec, dict) or not isinstance(model, dict):
         return resource
-    stated = {"architecture": _plain(config.architecture)}
-    if config.quantization in {"AWQ", "GPTQ", "INT4", "INT8", "FP8", "NVFP4", "MXFP4"}:
-        stated["quantization"] = model.get("quantization", config.quantization)
-    return resource | {"spec": spec | {"model": model | stated}}
+    return resource | {"spec": spec | {"model": model | {"architecture": _plain(config.architecture)}}}
+
+
+def _about(config: Config, judged: Judgement) -> tuple[Finding, ...]:
+    """What the file says, and where the spec does not agree with it."""
+    given = judged.spec.model.quantization if judged.spec else config.quantization
+    if given == config.quantization:
+        return config.findings
+    mismatch = Finding(
+        reason=QUANTIZATION_MISMATCH,
+        severity="Warning",
+        field="spec.model.quantization",
+        message=f"is {given}, but the config.json says that the weights are stored as {config.quantization}",
+        advice=f"set it to {config.quantization}",
+    )
+    return (mismatch, *config.findings)
+
+
+def _unnamed(method: str) -> Finding:
+    return Finding(
+        reason=INVALID_CONFIG,
+        severity="Warning",
+        field="quantization_config.quant_method",
+        message=f"is {method[:40]!r}, which spec.model.quantization has no name for: the weights are counted as 16 bit",
+    )
+
+
+def _valid(architecture: Architecture, more: dict[str, int | None]) -> Architecture:
+    """The sizes with what else is known, as far as it is possible at all."""
+    for name, value in more.items():
+        with contextlib.suppress(ValidationError):
+            architecture = Architecture.model_validate(architecture.model_dump() | {name: value})
+    return architecture
 
 
 def as_data(answer: Answer) -> dict[str, Any]:
@@ -145,6 +186,7 @@ def as_data(answer: Answer) -> dict[str, Any]:
             for change in answer.changes
         ]
     if answer.config is not None:
+        data["quantization"] = answer.config.quantization
         data["architecture"] = _plain(answer.config.architecture)
     return data
 
@@ -163,7 +205,11 @@ def _lines(answer: Answer, data: dict[str, Any]) -> list[str]:
     lines = [f"{answer.name}: {'accepted' if answer.accepted else 'refused'}"]
     lines += [f"  {finding.severity}: {finding.sentence()} ({finding.reason})" for finding in answer.findings]
     if answer.config is not None:
-        lines += ["", "Paste this into spec.model:", *_block({"architecture": data["architecture"]})]
+        lines += [
+            "",
+            "Paste this into spec.model:",
+            *_block({name: data[name] for name in ("quantization", "architecture")}),
+        ]
     lines += ["", *_memory(data), "", *_facts(data)]
     if answer.changes is not None:
         lines += ["", *_changed(answer.changes)]

@@ -37,8 +37,15 @@ def group_size(subject: Subject) -> int | None:
     stored = stored_format(subject)
     if stored not in GROUPED:
         return None
+    stated = subject.architecture.weight_group_size if subject.architecture else None
     known = [repository.group_size for repository in _published(subject) if repository.group_size]
-    return known[0] if known else USUAL_GROUP
+    return stated or (known[0] if known else USUAL_GROUP)
+
+
+def stated_bits(subject: Subject) -> int | None:
+    """Bits of a quantised weight as the spec states them; None where it does not, or the weights have 16."""
+    sizes = subject.architecture
+    return sizes.weight_bits if sizes and stored_format(subject) != "None" else None
 
 
 def mlp_groups(subject: Subject, width: int, degree: int) -> str | None:

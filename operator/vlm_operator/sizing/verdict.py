@@ -14,7 +14,7 @@ from vlm_operator.sizing.devices import Candidate, candidates
 from vlm_operator.sizing.fit import RESERVE, Change, Question, changes, leaves_reserve
 from vlm_operator.sizing.memory import CONTEXT, GIB, Device, Layout, Limit, Load, Memory
 from vlm_operator.sizing.parallelism import allowed_degrees, encoder_in_shares, obstacle
-from vlm_operator.sizing.quantization import group_size
+from vlm_operator.sizing.quantization import group_size, stated_bits
 from vlm_operator.sizing.subject import Subject, choices
 from vlm_operator.sizing.versions import parse_version
 from vlm_operator.sizing.weights import FORMATS
@@ -68,7 +68,7 @@ def load_of(subject: Subject) -> Load:
     repo = subject.repo if subject.repo and subject.repo.format in FORMATS else None
     return Load(
         quantization=repo.format if repo else spec.model.quantization,
-        bits=repo.bits if repo else None,
+        bits=repo.bits if repo else stated_bits(subject),
         online_quantization=spec.model.online_quantization,
         group_size=group_size(subject),
         kv_cache_dtype=spec.model.kv_cache_dtype,

@@ -293,3 +293,74 @@ def test_nothing_in_a_spec_makes_it_crash(plan: Any, spec: dict[str, Any]) -> No
     assert code in {0, 1}
     assert answer["accepted"] is (code == 0)
     assert all(finding["field"] and finding["message"] for finding in answer["findings"])
+
+
+QUANTISED = {"bits": 8, "group_size": 64, "quant_method": "gptq"}
+
+
+def config_file(tmp_path: Path, **changes: Any) -> str:
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(CONFIG | changes))
+    return str(file)
+
+
+def planned(capsys: pytest.CaptureFixture[str], *options: str) -> Any:
+    main(["plan", "-o", "json", *options])
+    return json.loads(capsys.readouterr().out)
+
+
+def test_bits_and_groups_of_a_config_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    weights = {}
+    for bits in (4, 8):
+        stored = QUANTISED | {"bits": bits}
+        answer = planned(capsys, "--config", config_file(tmp_path, quantization_config=stored))
+        assert answer["quantization"] == "GPTQ"
+        assert (answer["architecture"]["weightBits"], answer["architecture"]["weightGroupSize"]) == (bits, 64)
+        weights[bits] = answer["memory"]["weightsGiB"]
+    assert weights[8] > weights[4] * 1.35
+
+
+def test_groups_of_64_divide_what_groups_of_128_do_not(tmp_path: Path, plan: Any) -> None:
+    wide = {"hidden_size": 8192, "num_hidden_layers": 80, "num_attention_heads": 64, "intermediate_size": 29568}
+    wide |= {"num_key_value_heads": 8, "quantization_config": QUANTISED | {"bits": 4}}
+    model = {"name": "our/wide", "size": "72B", "quantization": "GPTQ", "maxModelLen": 8192}
+    spec = resource(model=model, gpu={"products": ["NVIDIA-H100-80GB-HBM3"]})
+    _, answer, _ = plan(spec, "--config", config_file(tmp_path, **wide))
+    assert "QuantizationGroups" not in {finding["reason"] for finding in answer["findings"]}
+    wide["quantization_config"] = QUANTISED | {"bits": 4, "group_size": 128}
+    _, answer, _ = plan(spec, "--config", config_file(tmp_path, **wide))
+    assert "QuantizationGroups" in {finding["reason"] for finding in answer["findings"]}
+
+
+def test_the_block_to_paste_gives_what_was_planned(tmp_path: Path, plan: Any, capsys: Any) -> None:
+    file = config_file(tmp_path, quantization_config={"bits": 4, "group_size": 128, "quant_method": "awq"})
+    assert main(["plan", "--config", file]) == 0
+    block = yaml.safe_load(capsys.readouterr().out.split("Paste this into spec.model:\n")[1].split("\n\n")[0])
+    assert block["quantization"] == "AWQ"
+    model = {"name": "our/fine-tune", "size": "8.3B", "maxModelLen": 32768} | block
+    _, pasted, _ = plan(resource(model=model))
+    alone = planned(capsys, "--config", file)
+    assert pasted["memory"]["weightsGiB"] == pytest.approx(alone["memory"]["weightsGiB"] / 2, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"), [("None", "QuantizationMismatch"), ("AWQ", None), ("FP8", "QuantizationMismatch")]
+)
+def test_a_spec_that_does_not_agree_with_its_config_is_told(
+    given: str, reason: str | None, tmp_path: Path, plan: Any
+) -> None:
+    file = config_file(tmp_path, quantization_config={"bits": 4, "group_size": 128, "quant_method": "awq"})
+    model = {"name": "our/fine-tune", "size": "8.3B", "quantization": given, "maxModelLen": 32768}
+    _, answer, _ = plan(resource(model=model), "--config", file)
+    assert ("QuantizationMismatch" in {finding["reason"] for finding in answer["findings"]}) is (reason is not None)
+
+
+def test_a_method_without_a_name_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = planned(capsys, "--config", config_file(tmp_path, quantization_config={"quant_method": "foo"}))
+    assert any("'foo'" in finding["message"] for finding in answer["findings"])
+
+
+def test_half_a_surrogate_pair_is_no_text(plan: Any) -> None:
+    code, _, said = plan(json.dumps(resource(model={"name": "\ud800"})))
+    assert code == 2
+    assert "found invalid Unicode character escape code" in said
