@@ -1,8 +1,10 @@
 """Print what the argument parser of the vLLM that is on the path knows, as JSON.
 
 Runs inside the environment of `vllm_args.environment`, with nothing of this project on the path. For each destination:
-its option strings (`flags`), `nargs` and `choices` as argparse holds them, the kind of its values (`type`), and for a JSON
-object the keys that it may have (`keys`), read from vLLM's own classes.
+its option strings (`flags`), `nargs`, the `choices` that the parser takes, the kind of its values (`type`), and for a JSON
+object the keys that it may have (`keys`) and what stands under them (`members`), read from vLLM's own classes. What the
+parser makes of a word is found by asking it: whether case and dashes do not count (`folds`), whether a word may stand for no
+value (`none`), and whether JSON must be an object (`object`).
 """
 
 import argparse
@@ -10,6 +12,7 @@ import dataclasses
 import importlib
 import json
 import sys
+import types
 import typing
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,7 +26,9 @@ PARSER_CLASSES = ("vllm.utils.argparse_utils", "vllm.utils")
 MEDIA = ("vllm.inputs.llm", "vllm.inputs.data", "vllm.inputs", "vllm.multimodal.inputs")
 BY_MODALITY = ("limit_mm_per_prompt", "media_io_kwargs")
 """Objects whose keys are kinds of media."""
-TYPES = {"int": "integer", "float": "number", "loads": "json"}
+TYPES = {"int": "integer", "float": "number", "loads": "json", "union_dict_and_str": "object-or-text"}
+NO_VALUE = ("None", "")
+NO_OBJECTS = ("5", "null", "[]", "[1]", '"text"')
 
 
 def first_module(names: tuple[str, ...], attribute: str) -> Any:
@@ -57,13 +62,47 @@ def conversions(function: Callable[..., Any] | None) -> Iterator[Callable[..., A
 
 def described(action: argparse.Action) -> dict[str, Any]:
     """What the values of an option are: `type`, and `keys` where they are known."""
+    if type(action).__name__ == "LoRAParserAction":
+        return {"type": "object-or-text"}
+    if dataclass := class_of(action):
+        return {"type": "json", "keys": names_of(dataclass)}
     for function in conversions(action.type if callable(action.type) else None):
-        if function.__name__ == "parse_dataclass" and function.__defaults__:
-            return {"type": "json", "keys": names_of(function.__defaults__[0])}
         if function.__name__ in TYPES:
             keys = keys_of(action.dest) if function.__name__ == "loads" else []
             return {"type": TYPES[function.__name__], "keys": keys}
-    return {"type": None, "keys": []}
+    return {"type": None}
+
+
+def class_of(action: argparse.Action) -> type | None:
+    """The class that the parser makes of an object; None when it makes none."""
+    for function in conversions(action.type if callable(action.type) else None):
+        if function.__name__ == "parse_dataclass" and function.__defaults__:
+            dataclass: type = function.__defaults__[0]
+            return dataclass
+    return None
+
+
+def asked(parser: argparse.ArgumentParser, action: argparse.Action, type_: str | None) -> dict[str, Any]:
+    """What the parser itself makes of words given to an option."""
+    if action.nargs == 0:
+        return {}
+    choices = [str(choice) for choice in action.choices or () if takes(parser, action, str(choice))]
+    folded = [choice.replace("_", "-").upper() for choice in choices]
+    return {
+        "choices": choices,
+        "folds": folded != choices and all(takes(parser, action, choice) for choice in folded),
+        "none": type_ in TYPES.values() and all(takes(parser, action, word) for word in NO_VALUE),
+        "object": type_ == "json" and not any(takes(parser, action, word) for word in NO_OBJECTS),
+    }
+
+
+def takes(parser: argparse.ArgumentParser, action: argparse.Action, word: str) -> bool:
+    """Whether an option takes a word as a value."""
+    try:
+        parser._check_value(action, parser._get_value(action, word))  # noqa: SLF001 # what argparse does with each word
+    except Exception:  # noqa: BLE001 # whatever is raised, vLLM would not start
+        return False
+    return True
 
 
 def keys_of(destination: str) -> list[str]:
@@ -84,14 +123,64 @@ def names_of(dataclass: type) -> list[str]:
     return sorted(field.name for field in dataclasses.fields(dataclass) if field.init)
 
 
+def members_of(parser: argparse.ArgumentParser, action: argparse.Action) -> dict[str, dict[str, list[str]]]:
+    """What stands under the keys of an object: the keys of an object in it, or the words to choose from.
+
+    Only where the parser holds to it: some classes read a value by rules of their own first.
+    """
+    dataclass = class_of(action)
+    if dataclass is None:
+        return {}
+    hints = typing.get_type_hints(dataclass)
+    found = {name: member_of(hints[name]) for name in names_of(dataclass) if name in hints}
+
+    def taken(name: str, *values: Any) -> bool:
+        return any(takes(parser, action, json.dumps({name: value})) for value in values)
+
+    return {
+        name: member
+        for name, member in found.items()
+        if member
+        and taken(name, *member.get("choices", [{}]))
+        and not taken(name, *(other for choice in member.get("choices", ()) for other in spelled_otherwise(choice)))
+        and not taken(name, "no-such-choice", {"no_such_key": 1})
+    }
+
+
+def spelled_otherwise(choice: str) -> set[str]:
+    """A word with another case or other dashes."""
+    dashes = choice.replace("_", "-"), choice.replace("-", "_")
+    return {*dashes, choice.swapcase(), *(word.upper() for word in dashes)} - {choice}
+
+
+def member_of(hint: Any) -> dict[str, list[str]]:
+    """The keys or the choices of a value with this type; empty when it may be something else as well."""
+    parts = set(alternatives(hint)) - {type(None)}
+    part = parts.pop() if len(parts) == 1 else None
+    if dataclasses.is_dataclass(part) and isinstance(part, type):
+        return {"keys": names_of(part)}
+    words = typing.get_args(part) if typing.get_origin(part) is typing.Literal else ()
+    return {"choices": list(words)} if words and all(isinstance(word, str) for word in words) else {}
+
+
+def alternatives(hint: Any) -> Iterator[Any]:
+    """The types that a type hint allows."""
+    if typing.get_origin(hint) in {typing.Union, types.UnionType}:
+        for part in typing.get_args(hint):
+            yield from alternatives(part)
+    else:
+        yield hint
+
+
 def dump(parser: argparse.ArgumentParser) -> dict[str, Any]:
     """Everything about all options, by destination."""
     return {
         action.dest: {
             "flags": list(action.option_strings),
             "nargs": action.nargs,
-            "choices": [str(choice) for choice in action.choices] if action.choices else None,
-            **described(action),
+            **(known := described(action)),
+            **asked(parser, action, known["type"]),
+            "members": members_of(parser, action),
         }
         for action in parser._actions  # noqa: SLF001 # argparse has no other way to list them
         if action.option_strings

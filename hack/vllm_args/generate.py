@@ -22,9 +22,7 @@ def option(entry: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         "kind": kind,
         "aliases": aliases,
         "negations": negations,
-        "choices": entry["choices"] or [],
-        "type": entry.get("type"),
-        "keys": entry.get("keys") or [],
+        **{name: entry.get(name) for name in ("choices", "folds", "type", "none", "object", "keys", "members")},
     }
     return name, {key: value for key, value in facts.items() if value}
 

@@ -26,6 +26,22 @@ ENTRIES = [
         {"flags": ["--j"], "nargs": None, "choices": None, "type": "json", "keys": ["a", "b"]},
         ("--j", {"kind": "value", "type": "json", "keys": ["a", "b"]}),
     ),
+    (
+        {
+            "flags": ["--k"],
+            "nargs": None,
+            "choices": ["a"],
+            "folds": True,
+            "type": None,
+            "none": False,
+            "object": False,
+        },
+        ("--k", {"kind": "value", "choices": ["a"], "folds": True}),
+    ),
+    (
+        {"flags": ["--o"], "nargs": None, "type": "json", "object": True, "members": {"a": {"choices": ["b"]}}},
+        ("--o", {"kind": "value", "type": "json", "object": True, "members": {"a": {"choices": ["b"]}}}),
+    ),
     ({"flags": ["--i"], "nargs": None, "choices": None, "type": None, "keys": []}, ("--i", {"kind": "value"})),
 ]
 

@@ -3,7 +3,6 @@
 Arguments are compared with the facts about the version in use, exactly.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from difflib import get_close_matches
@@ -11,26 +10,45 @@ from difflib import get_close_matches
 from vlm_operator.api.findings import Finding
 from vlm_operator.engines.base import PodInputs
 from vlm_operator.engines.vllm.command_line import END_OF_FLAGS, Given, divide
-from vlm_operator.engines.vllm.credentials import holds_credential
+from vlm_operator.engines.vllm.credentials import holds_credential, is_credential_name, member_names, shown
 from vlm_operator.engines.vllm.flags import GATHERED, Flag, KnownFlags, assumed_flags, known_flags, versions_with
 from vlm_operator.engines.vllm.removed import SUCCESSORS
-from vlm_operator.engines.vllm.reserved import OPERATOR_SETS, OWNED_FLAGS, REFUSED_FLAGS
+from vlm_operator.engines.vllm.reserved import (
+    OPERATOR_SETS,
+    OVERRIDDEN_SIZES,
+    OWNED_FLAGS,
+    REFUSED_FLAGS,
+    REFUSED_VALUES,
+    REQUIRED_FLAGS,
+    UNCOUNTED_FLAGS,
+    UNCOUNTED_VALUES,
+    WITHOUT_EFFECT,
+)
+from vlm_operator.engines.vllm.value_checks import (
+    INVALID_ARGUMENT,
+    argument_error,
+    item,
+    stray_words,
+    values_are_right,
+    values_taken,
+)
 from vlm_operator.engines.vllm.versions import is_newer, minor_version, version_of
 
 ARGUMENT_CONFLICT = "ArgumentConflict"
 """An argument sets what a field of the resource or the operator sets."""
 ARGUMENT_REFUSED = "ArgumentRefused"
 """An argument would break the replica or the way it is watched."""
-INVALID_ARGUMENT = "InvalidArgument"
-"""The engine would not start with an argument: it is unknown, or its value is missing, superfluous or not allowed."""
 REPEATED_ARGUMENT = "RepeatedArgument"
 """A flag is given more than once, and the engine keeps only one of its values."""
+UNCOUNTED_ARGUMENT = "UncountedArgument"
+"""An argument changes how much memory a replica needs, and the sizing does not know by how much."""
 API_KEY_IN_CLEAR = "ApiKeyInClear"
 """An API key or a token stands in the resource."""
 
 _FEW = 3
-_NONE = ("None", "")
-"""What the parser takes for no value at all."""
+_KEYS = ("--api-key", "--hf-token")
+"""Flags whose value is a secret."""
+_IN_SECRET = "spec.engine.env with valueFrom.secretKeyRef"  # noqa: S105 # a field
 
 
 def arguments_are_right(inputs: PodInputs) -> Iterator[Finding]:
@@ -41,17 +59,83 @@ def arguments_are_right(inputs: PodInputs) -> Iterator[Finding]:
     for given in divide(inputs.engine.args):
         flag = known.find(given.flag)
         if given.flag in {"", END_OF_FLAGS}:
-            yield from _stray_words(given)
+            yield from stray_words(given)
         elif flag is None:
             doubt = "remove it" if exact else f"make sure that vLLM {minor_version(version)} has it"
-            yield _doubted(_unknown(given, known, otherwise=doubt), exact)
-        elif flag.name in OWNED_FLAGS:
-            yield _conflict(given, OWNED_FLAGS[flag.name])
-        elif flag.name in REFUSED_FLAGS:
-            why, advice = REFUSED_FLAGS[flag.name]
-            yield _argument(given.index, ARGUMENT_REFUSED, f"{given.flag} cannot be used: {why}", advice)
+            yield from (_doubted(finding, exact) for finding in _unknown(given, known, otherwise=doubt))
+        elif refusal := _refusal(given, flag):
+            yield refusal
+            yield from (_doubted(finding, exact) for finding in stray_words(given, after=_surely_taken(given, flag)))
         else:
-            yield from (_doubted(finding, exact) for finding in _values_are_right(given, flag, known))
+            yield from (_doubted(finding, exact) for finding in values_are_right(given, flag, known))
+
+
+def arguments_are_text(inputs: PodInputs) -> Iterator[Finding]:
+    """No argument holds a character that no process can get."""
+    for index, word in enumerate(inputs.engine.args):
+        if "\0" in word:
+            message = "holds a NUL character, which no process can get in an argument"
+            yield argument_error(index, INVALID_ARGUMENT, message, "remove the character")
+
+
+def flags_have_what_they_need(inputs: PodInputs) -> Iterator[Finding]:
+    """A switch that needs another flag comes with it."""
+    version = version_of(inputs.engine)
+    exact = known_flags(version)
+    known = exact or assumed_flags(version)
+    last: dict[str, Given] = {}
+    for given in divide(inputs.engine.args):
+        flag = known.find(given.flag)
+        if flag and given.option in flag.negations:
+            last.pop(flag.name, None)
+        elif flag:
+            last[flag.name] = given
+    for switch, needed in REQUIRED_FLAGS.items():
+        if switch in last and needed not in last and known.find(needed):
+            message = f"{switch} needs {needed}, without which vLLM does not start"
+            yield _doubted(argument_error(last[switch].index, INVALID_ARGUMENT, message, f"add {needed}"), exact)
+
+
+def memory_is_counted(inputs: PodInputs) -> Iterator[Finding]:
+    """No argument changes the memory of a replica in a way that the sizing does not know."""
+    known = assumed_flags(version_of(inputs.engine))
+    for given in divide(inputs.engine.args):
+        flag = known.find(given.flag)
+        if flag is None or given.option in flag.negations:
+            continue
+        value = given.values[0] if given.values else ""
+        uncounted = UNCOUNTED_FLAGS.get(flag.name) or UNCOUNTED_VALUES.get(flag.name, {}).get(value)
+        if flag.name == "--hf-overrides" and any(map(OVERRIDDEN_SIZES.search, (*given.keys, *member_names(value)))):
+            uncounted = "other dimensions of the model"
+        if uncounted and value not in WITHOUT_EFFECT.get(flag.name, ()):
+            yield Finding(
+                reason=UNCOUNTED_ARGUMENT,
+                severity="Warning",
+                field=item(given.index),
+                message=f"the sizing does not count {uncounted}, which {given.option} sets",
+                advice="leave memory free for it, or remove it",
+            )
+
+
+def _refusal(given: Given, flag: Flag) -> Finding | None:
+    """Why a known flag cannot be used here; None when it can."""
+    if flag.name in OWNED_FLAGS:
+        return _conflict(given, OWNED_FLAGS[flag.name])
+    refused = None if given.option in flag.negations else REFUSED_FLAGS.get(flag.name)
+    if refused:
+        why, advice = refused
+        return argument_error(given.index, ARGUMENT_REFUSED, f"{shown(given.flag)} cannot be used: {why}", advice)
+    value = given.values[0] if given.values else ""
+    if refused := REFUSED_VALUES.get(flag.name, {}).get(value):
+        why, advice = refused
+        message = f"{shown(given.flag)} {value} cannot be used: {why}"
+        return argument_error(given.index, ARGUMENT_REFUSED, message, advice)
+    return None
+
+
+def _surely_taken(given: Given, flag: Flag) -> int:
+    """How many words after a flag that cannot be used are no words of their own: what follows its `=` never is."""
+    return max(values_taken(given, flag), 1 if given.attached else 0)
 
 
 def _doubted(finding: Finding, exact: KnownFlags | None) -> Finding:
@@ -60,22 +144,45 @@ def _doubted(finding: Finding, exact: KnownFlags | None) -> Finding:
 
 
 def _conflict(given: Given, field: str) -> Finding:
+    name = shown(given.flag)
     if not field:
-        return _argument(given.index, ARGUMENT_CONFLICT, f"{given.flag} cannot be used: {OPERATOR_SETS}", "remove it")
-    message = f"{given.flag} sets what {field} sets"
-    return _argument(given.index, ARGUMENT_CONFLICT, message, f"remove it and use {field}")
+        return argument_error(given.index, ARGUMENT_CONFLICT, f"{name} cannot be used: {OPERATOR_SETS}", "remove it")
+    message = f"{name} sets what {field} {_sets(field)}"
+    return argument_error(given.index, ARGUMENT_CONFLICT, message, f"remove it and use {field}")
 
 
-def _unknown(given: Given, known: KnownFlags, *, otherwise: str) -> Finding:
-    message = f"vLLM {known.version} has no argument {_shown(given.flag)}"
+def _sets(field: str) -> str:
+    return "set" if " and " in field else "sets"
+
+
+def _unknown(given: Given, known: KnownFlags, *, otherwise: str) -> Iterator[Finding]:
+    """The flag is unknown, and words beyond one value belong to no flag unless one is meant that takes a list."""
+    message = f"vLLM {known.version} has no argument {shown(given.flag)}"
+    meant = _meant(given, known)
     if change := _change(given, known):
-        return _argument(given.index, INVALID_ARGUMENT, f"{message}: {change[0]}", change[1])
-    nearest = _nearest(given.option.lower(), known)
-    if nearest is None:
-        return _argument(given.index, INVALID_ARGUMENT, message, otherwise)
-    field = OWNED_FLAGS.get(known.spellings[nearest].name)
-    advice = f"did you mean {nearest}?" + (f" {field} sets it" if field else "")
-    return _argument(given.index, INVALID_ARGUMENT, message, advice)
+        message, advice = f"{message}: {change[0]}", change[1]
+    elif meant in _KEYS:
+        advice = f"remove it, and keep the key in a Secret ({_IN_SECRET})"
+    elif nearest := _nearest(given.option.lower(), known):
+        field = OWNED_FLAGS.get(known.spellings[nearest].name)
+        advice = f"did you mean {nearest}?" + (f" {field} {_sets(field)} it" if field else "")
+    else:
+        advice = otherwise
+    yield argument_error(given.index, INVALID_ARGUMENT, message, advice)
+    flag = _elsewhere(given) or known.spellings.get(meant)
+    if meant not in _KEYS and (given.attached or flag is None or flag.kind != "list"):
+        yield from stray_words(given, after=1)
+
+
+def _elsewhere(given: Given) -> Flag | None:
+    """The flag as the newest version knows it that has it."""
+    having = versions_with(given.option)
+    return assumed_flags(having[-1]).find(given.option) if having else None
+
+
+def _meant(given: Given, known: KnownFlags) -> str:
+    """The spelling that comes nearest, whether it may be used or not; empty when none is alike."""
+    return next(iter(get_close_matches(given.option.lower(), known.spellings, n=1, cutoff=0.75)), "")
 
 
 def _change(given: Given, known: KnownFlags) -> tuple[str, str] | None:
@@ -94,108 +201,12 @@ def _nearest(wanted: str, known: KnownFlags) -> str | None:
     usable = [
         spelling
         for spelling, flag in known.spellings.items()
-        if flag.name not in REFUSED_FLAGS and OWNED_FLAGS.get(flag.name) != ""
+        if flag.name not in REFUSED_FLAGS and flag.name not in _KEYS and OWNED_FLAGS.get(flag.name) != ""
     ]
     longer = [spelling for spelling in usable if wanted.startswith("--") and spelling.startswith(wanted)]
     if 0 < len(longer) <= _FEW:
         return min(longer, key=len)
     return next(iter(get_close_matches(wanted, usable, n=1, cutoff=0.75)), None)
-
-
-def _values_are_right(given: Given, flag: Flag, known: KnownFlags) -> Iterator[Finding]:
-    if given.option not in known.spellings:  # `-O3` carries its value, which is left to the engine
-        yield from _stray_words(given)
-        return
-    kind = "value" if given.key else flag.kind
-    values = given.values[: None if kind == "list" and not given.attached else 1]
-    if kind == "switch" and values:
-        advice = f"remove {_quoted(values[0])}"
-        yield _argument(given.index, INVALID_ARGUMENT, f"{given.flag} is a switch and takes no value", advice)
-    elif kind in {"value", "list"} and not values:
-        yield _argument(given.index, INVALID_ARGUMENT, f"{given.flag} needs a value", "add it as the next item")
-    else:
-        for number, value in enumerate(values):
-            yield from _value_is_right(given, flag, value, number)
-    yield from _stray_words(given, after=len(values))
-
-
-def _value_is_right(given: Given, flag: Flag, value: str, number: int) -> Iterator[Finding]:
-    if given.key:  # part of an object: `--flag.key value`
-        yield from _keys_are_right(given, flag, [given.key.partition(".")[0].removesuffix("+")])
-    elif flag.choices and _folded(value) not in map(_folded, flag.choices):
-        message = f"{given.flag} does not take {_quoted(value)}"
-        yield _argument(given.index, INVALID_ARGUMENT, message, f"choose from {', '.join(flag.choices)}")
-    elif flag.type == "json":
-        yield from _object_is_right(given, flag, value)
-    elif flag.type and not _is_number(value, flag.type):
-        wanted = "a whole number" if flag.type == "integer" else "a number"
-        message = f"{given.flag} takes {wanted}, not {_quoted(value)}"
-        yield _argument(given.position(number), INVALID_ARGUMENT, message, "write it in digits")
-
-
-def _object_is_right(given: Given, flag: Flag, value: str) -> Iterator[Finding]:
-    try:
-        parsed = json.loads(value)
-    except (ValueError, RecursionError) as error:
-        if value in _NONE:
-            return
-        problem = f"{error.msg} at character {error.pos}" if isinstance(error, json.JSONDecodeError) else str(error)
-        message = f"{given.flag} takes JSON, and {_quoted(value)} is none: {problem[:120]}"
-        example = next(iter(flag.keys), "key")
-        yield _argument(given.index, INVALID_ARGUMENT, message, f'write it as {{"{example}": ...}}')
-        return
-    if isinstance(parsed, dict):
-        yield from _keys_are_right(given, flag, list(parsed))
-
-
-def _keys_are_right(given: Given, flag: Flag, keys: list[str]) -> Iterator[Finding]:
-    """Wrong keys, some of which vLLM would take without a word and then not do what was asked."""
-    for key in keys:
-        if flag.keys and key not in flag.keys:
-            near = get_close_matches(key, flag.keys, n=1)
-            advice = f"did you mean {near[0]}?" if near else f"choose from {', '.join(flag.keys)}"
-            message = f"{given.option} has no key {_quoted(key)}"
-            yield _argument(given.index, INVALID_ARGUMENT, message, advice)
-
-
-def _is_number(value: str, kind: str) -> bool:
-    try:
-        int(value) if kind == "integer" else float(value)
-    except ValueError:
-        return value in _NONE
-    return True
-
-
-def _shown(word: str) -> str:
-    """A word as a message repeats it: short, and no credential."""
-    return "(a credential)" if holds_credential(word) else word[:80]
-
-
-def _quoted(word: str) -> str:
-    return _shown(word) if holds_credential(word) else repr(word[:80])
-
-
-def _folded(value: str) -> str:
-    """Some options fold their values before they compare them; none tells two choices apart by case or dashes."""
-    return value.lower().replace("-", "_")
-
-
-def _stray_words(given: Given, *, after: int = 0) -> Iterator[Finding]:
-    """A finding for each value beyond those that the flag takes."""
-    if given.flag == END_OF_FLAGS:
-        message = f"{given.flag!r} is no argument: vLLM would take what follows for further models"
-        yield _argument(given.index, INVALID_ARGUMENT, message, "remove it")
-    for number, word in enumerate(given.values[after:], start=after):
-        advice = "write the flag and its value as two items" if word.startswith("-") and " " in word else "remove it"
-        yield _argument(given.position(number), INVALID_ARGUMENT, f"{_quoted(word)} belongs to no flag", advice)
-
-
-def _argument(index: int, reason: str, message: str, advice: str) -> Finding:
-    return Finding(reason=reason, severity="Error", field=_item(index), message=message, advice=advice)
-
-
-def _item(index: int) -> str:
-    return f"spec.engine.args[{index}]"
 
 
 def flags_come_once(inputs: PodInputs) -> Iterator[Finding]:
@@ -224,25 +235,23 @@ def _repeated(first: Given, second: Given) -> Finding:
     return Finding(
         reason=REPEATED_ARGUMENT,
         severity="Warning",
-        field=_item(second.index),
-        message=f"{second.flag} sets again what {first.flag} in {_item(first.index)} sets,"
-        f" and of the two vLLM keeps only {kept.flag} in {_item(kept.index)}",
+        field=item(second.index),
+        message=f"{second.flag} sets again what {first.flag} in {item(first.index)} sets,"
+        f" and of the two vLLM keeps only {kept.flag} in {item(kept.index)}",
         advice="remove one of them",
     )
 
 
 def arguments_hold_no_credential(inputs: PodInputs) -> Iterator[Finding]:
     """No key and no token stands in plain sight."""
-    advice = "keep it in a Secret, and give it to the engine by spec.engine.env with valueFrom.secretKeyRef"
+    advice = f"keep it in a Secret, and give it to the engine by {_IN_SECRET}"
     known = assumed_flags(version_of(inputs.engine))
     for given in divide(inputs.engine.args):
         flag = known.find(given.flag)
         if flag and flag.name in REFUSED_FLAGS:
             continue
-        token = given.values[:1] if given.option == "--hf-token" else ()
-        if token or any(map(holds_credential, (given.flag, *given.values))):
+        named = given.option == "--hf-token" or is_credential_name(given.key)
+        if (named and any(given.values[:1])) or any(map(holds_credential, (given.flag, *given.values))):
             where = given.flag.partition(".")[0] if given.flag.startswith("-") else "a word"
-            message = f"{_shown(where)} has a key or a token in it, which everyone can read who can read the resource"
-            yield Finding(
-                reason=API_KEY_IN_CLEAR, severity="Error", field=_item(given.index), message=message, advice=advice
-            )
+            message = f"{shown(where)} has a key or a token in it, which everyone can read who can read the resource"
+            yield argument_error(given.index, API_KEY_IN_CLEAR, message, advice)

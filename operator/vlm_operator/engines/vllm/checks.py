@@ -10,8 +10,11 @@ from vlm_operator.engines.base import PodInputs
 from vlm_operator.engines.vllm.argument_checks import (
     API_KEY_IN_CLEAR,
     arguments_are_right,
+    arguments_are_text,
     arguments_hold_no_credential,
     flags_come_once,
+    flags_have_what_they_need,
+    memory_is_counted,
 )
 from vlm_operator.engines.vllm.arguments import Lack, lacks
 from vlm_operator.engines.vllm.credentials import holds_credential, variable_holds_credential
@@ -25,6 +28,8 @@ FIELD_NOT_IN_VERSION = "FieldNotInVersion"
 """A field of the resource is set that the version has no argument for."""
 UNKNOWN_VERSION = "UnknownVersion"
 """Nothing is known about the arguments of this version; those of the newest known version are taken for them."""
+INVALID_VARIABLE = "InvalidVariable"
+"""No process can get the value of an environment variable."""
 RESERVED_VARIABLE = "ReservedVariable"
 """An environment variable belongs to the operator or would break the replica."""
 IMAGE_NEEDED = "ImageNeeded"
@@ -102,6 +107,10 @@ def _variables_are_free(inputs: PodInputs) -> Iterator[Finding]:
                 message=f"{variable.name} cannot be set: {RESERVED_VARIABLES[variable.name]}",
                 advice="remove it",
             )
+        if variable.value and "\0" in variable.value:
+            message = f"the value of {variable.name} holds a NUL character, which no process can get"
+            advice = "remove the character"
+            yield Finding(reason=INVALID_VARIABLE, severity="Error", field=field, message=message, advice=advice)
         if variable.value and (variable_holds_credential(variable.name) or holds_credential(variable.value)):
             yield Finding(
                 reason=API_KEY_IN_CLEAR,
@@ -116,8 +125,11 @@ CHECKS: tuple[Callable[[PodInputs], Iterator[Finding]], ...] = (
     _version_is_known,
     _version_has_the_fields,
     _image_fits_gpu,
+    arguments_are_text,
     arguments_are_right,
+    flags_have_what_they_need,
     flags_come_once,
+    memory_is_counted,
     arguments_hold_no_credential,
     _variables_are_free,
 )

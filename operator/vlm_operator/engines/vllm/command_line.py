@@ -42,6 +42,16 @@ class Given:
         """Which part of a JSON object is set by `--flag.key value`; empty for the whole."""
         return self.flag.partition(".")[2]
 
+    @property
+    def keys(self) -> list[str]:
+        """The names on the way to that part."""
+        return self.key.removesuffix("+").split(".")
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is spelled as a part of an object, even with an empty key."""
+        return "." in self.flag
+
     def position(self, value: int) -> int:
         """Where in the list the value with this number stands."""
         return self.index + value + (1 if self.flag and not self.attached else 0)

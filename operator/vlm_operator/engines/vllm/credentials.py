@@ -12,25 +12,51 @@ _SHAPES = re.compile(
     r"|eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\."  # a JSON web token
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----"
     r"|://[^/\s:@]+:[^/\s@]+@"  # user and password in a URL
+    r"|(?:^|[\"':=]\s*)(?i:bearer|basic(?=\s+\S*[0-9=+/]))(?:\s+|%20)[^\s\"']{3,}"  # a header
 )
 _NAMES = re.compile(
-    r"^token$|(?:^|[_.-])(?:api_?key|access_?key|secret(?:_access)?(?:_key)?|private_?key|password|passwd|credentials?"
-    r"|(?:hf|auth|access|api|bearer|session|security|hub)_?token)$",
+    r"^token$|(?:^|_)(?:api_?key|access_?key|secret(?:_access)?(?:_key)?|private_?key|password|passwd|credentials?"
+    r"|authorization|(?:hf|auth|access|api|bearer|session|security|hub)_?token)$",
     re.IGNORECASE,
 )
 """Not every name that ends in `token`: the tokens of a model are called so as well."""
+
+_MEMBER = re.compile(r"""["']?([\w.-]+)["']?\s*:\s*["']?([^\s"',}]+)""")
+"""A key and its text, loosely."""
 
 
 def holds_credential(text: str) -> bool:
     """Whether a word looks like a key or a token, has one in it, or is JSON with a key such as `api_key` that has text."""
     return _SHAPES.search(text) is not None or any(
-        _NAMES.search(name) and isinstance(value, str) and value for name, value in _members(text)
+        is_credential_name(name) and isinstance(value, str) and value for name, value in _members(text)
     )
+
+
+def is_credential_name(name: str) -> bool:
+    """Whether text under this name is a secret: `api_key`, `hub_token`, the last of `connector.extra.password`."""
+    return _NAMES.search(name.rpartition(".")[2].replace("-", "_")) is not None
+
+
+def shown(word: str) -> str:
+    """A word as a message repeats it: short, in printable characters, and no credential."""
+    if holds_credential(word):
+        return "(a credential)"
+    return word[:80] if word.isprintable() else repr(word[:80])
+
+
+def quoted(word: str) -> str:
+    """The same in quotes."""
+    return shown(word) if holds_credential(word) else repr(word[:80])
 
 
 def variable_holds_credential(name: str) -> bool:
     """Whether an environment variable with this name has a secret value: `HF_TOKEN`, `AWS_SECRET_ACCESS_KEY`."""
-    return _NAMES.search(name) is not None or name.upper().endswith("_TOKEN")
+    return is_credential_name(name) or name.upper().endswith("_TOKEN")
+
+
+def member_names(text: str) -> Iterator[str]:
+    """The keys of all objects in a text that is JSON."""
+    yield from (name for name, _ in _members(text))
 
 
 def _members(text: str) -> Iterator[tuple[str, object]]:
@@ -38,7 +64,8 @@ def _members(text: str) -> Iterator[tuple[str, object]]:
         return
     try:
         waiting = [json.loads(text)]
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # what was meant as JSON may hold a secret all the same
+        yield from ((found[1], found[2]) for found in _MEMBER.finditer(text))
         return
     while waiting:
         match waiting.pop():

@@ -4,7 +4,8 @@ Names are compared exactly. vLLM itself accepts abbreviations (`--tensor-paralle
 """
 
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Literal
@@ -12,7 +13,17 @@ from typing import Literal
 from vlm_operator.engines.vllm.versions import KNOWN_VERSIONS, facts_version, nearest_known
 
 Kind = Literal["switch", "value", "optional", "list"]
-ValueType = Literal["integer", "number", "json"]
+ValueType = Literal["integer", "number", "json", "object-or-text"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """What may stand under a key of an object; only one of the two is given."""
+
+    keys: tuple[str, ...] = ()
+    """The keys of an object."""
+    choices: tuple[str, ...] = ()
+    """The allowed words, compared exactly."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +36,20 @@ class Flag:
     """What follows: nothing, one value, at most one value, one value or more."""
     choices: tuple[str, ...] = ()
     """Allowed values; empty when the parser does not restrict them."""
+    folds: bool = False
+    """Whether the parser takes the choices in any case, with dashes for underscores."""
     type: ValueType | None = None
     """What a value must be; None when the parser takes any text, or sizes such as `4k`."""
+    none: bool = False
+    """Whether `None` and an empty word stand for no value, where the type would not allow them."""
+    object: bool = False
+    """Whether JSON must be an object."""
     keys: tuple[str, ...] = ()
     """Keys that a JSON object may have; empty when it may have any."""
+    members: dict[str, Member] = field(default_factory=dict)
+    """Key -> what may stand under it, where that is restricted."""
+    negations: frozenset[str] = frozenset()
+    """Spellings that turn a switch off."""
 
 
 GATHERED = frozenset({"--middleware"})
@@ -63,11 +84,20 @@ def known_flags(version: str) -> KnownFlags | None:
             name=name,
             kind=facts["kind"],
             choices=tuple(facts.get("choices", ())),
+            folds=facts.get("folds", False),
             type=facts.get("type"),
+            none=facts.get("none", False),
+            object=facts.get("object", False),
             keys=tuple(facts.get("keys", ())),
+            members={key: _member(**member) for key, member in facts.get("members", {}).items()},
+            negations=frozenset(facts.get("negations", ())),
         )
         spellings |= dict.fromkeys([name, *facts.get("aliases", []), *facts.get("negations", [])], flag)
     return KnownFlags(version=kept_as, spellings=spellings)
+
+
+def _member(*, keys: Sequence[str] = (), choices: Sequence[str] = ()) -> Member:
+    return Member(keys=tuple(keys), choices=tuple(choices))
 
 
 def assumed_flags(version: str) -> KnownFlags:

@@ -1,5 +1,7 @@
 """Arguments and environment variables that users leave to the operator, with the reason as a sentence."""
 
+import re
+
 from vlm_operator.engines.vllm.arguments import ARGUMENTS
 
 OPERATOR_SETS = "the operator sets it"
@@ -7,6 +9,8 @@ OPERATOR_SETS = "the operator sets it"
 OWNED_FLAGS: dict[str, str] = {
     **{argument.flag: argument.field for argument in ARGUMENTS},
     "--model": "spec.weights",
+    "--kv-cache-memory-bytes": "spec.gpu.memoryUtilization",
+    "--num-gpu-blocks-override": "spec.gpu.memoryUtilization",
     "--language-model-only": "spec.multimodal.limitsPerPrompt",
     # Older spellings, which 0.10.2 still takes.
     "--disable-mm-preprocessor-cache": "spec.multimodal.processorCache",
@@ -16,6 +20,7 @@ OWNED_FLAGS: dict[str, str] = {
 
 _NOT_HTTP = "probes, metrics and clients use plain HTTP on the pod's port"
 _ONE_POD = "a replica is one pod with all of its GPUs"
+_NO_CHAT = "such an engine does not answer chat requests, so no replica would ever pass its verification"
 
 REFUSED_FLAGS: dict[str, tuple[str, str]] = {
     "--api-key": (
@@ -38,10 +43,62 @@ REFUSED_FLAGS: dict[str, tuple[str, str]] = {
     "--data-parallel-rank": (_ONE_POD, "use spec.parallelism and spec.replicas"),
     "--data-parallel-size-local": (_ONE_POD, "use spec.parallelism and spec.replicas"),
     "--data-parallel-start-rank": (_ONE_POD, "use spec.parallelism and spec.replicas"),
+    "--enable-elastic-ep": (_ONE_POD, "use spec.parallelism and spec.replicas"),
+    "--elastic-ep-max-dp-size": (_ONE_POD, "use spec.parallelism and spec.replicas"),
+    "--master-addr": (_ONE_POD, "remove it"),
+    "--master-port": (_ONE_POD, "remove it"),
+    "--mm-encoder-only": (_NO_CHAT, "remove it"),
     "--nnodes": (_ONE_POD, "use spec.parallelism and spec.replicas"),
     "--node-rank": (_ONE_POD, "use spec.parallelism and spec.replicas"),
+    "--prefill-context-parallel-size": (
+        "it multiplies the GPUs that the engine needs, and the pod does not get them",
+        "use spec.parallelism",
+    ),
+    "--skip-tokenizer-init": (_NO_CHAT, "remove it"),
+    "--tokens-only": (_NO_CHAT, "remove it"),
 }
-"""Flag -> why it cannot work here, and the way out."""
+"""Flag -> why it cannot work here, and the way out. A switch may still be turned off."""
+
+_LAUNCHERS = dict.fromkeys(("ray", "external_launcher"), (_ONE_POD, "use mp, or remove it"))
+_OTHER_TASKS = ("classify", "draft", "embed", "embedding", "reward", "score", "transcription")
+
+REFUSED_VALUES: dict[str, dict[str, tuple[str, str]]] = {
+    "--convert": dict.fromkeys(("classify", "embed"), (_NO_CHAT, "remove it")),
+    "--data-parallel-backend": {"ray": (_ONE_POD, "use mp, or remove it")},
+    "--distributed-executor-backend": _LAUNCHERS,
+    "--runner": dict.fromkeys(("draft", "pooling"), (_NO_CHAT, "use generate, or remove it")),
+    "--task": dict.fromkeys(_OTHER_TASKS, (_NO_CHAT, "use generate, or remove it")),
+}
+"""Flag -> value that cannot work here -> why, and the way out."""
+
+UNCOUNTED_FLAGS: dict[str, str] = {
+    "--api-server-count": "the host memory of further API servers",
+    "--cpu-offload-gb": "weights that are kept in host memory",
+    "--enable-lora": "memory for adapters",
+    "--kv-offloading-size": "a KV cache in host memory",
+    "--quantization-config": "how it changes the size of the weights",
+    "--spec-model": "memory for a draft model",
+    "--speculative-config": "memory for a draft model",
+}
+"""Flag -> what it changes about the memory of a replica that the sizing does not count."""
+
+WITHOUT_EFFECT = {"--api-server-count": ("0", "1"), "--cpu-offload-gb": ("0", "0.0")}
+"""Flag of these -> values with which it changes nothing."""
+
+UNCOUNTED_VALUES: dict[str, dict[str, str]] = {
+    "--dtype": dict.fromkeys(("float", "float32"), "that weights take four bytes per parameter"),
+}
+"""Flag -> value -> the same."""
+
+OVERRIDDEN_SIZES = re.compile(r"^num_|_size$|_dim$|_rank$|^depth$|_layers$")
+"""Keys of `--hf-overrides` that change the dimensions of a model."""
+
+REQUIRED_FLAGS = {
+    "--enable-auto-tool-choice": "--tool-call-parser",
+    "--enable-eplb": "--enable-expert-parallel",
+    "--enable-log-outputs": "--enable-log-requests",
+}
+"""Switch -> the flag without which vLLM does not start with it."""
 
 _ISOLATION = "the device plugin decides which GPUs the container sees"
 _ADDRESS = "it would move the engine away from the address that probes and the Service use"

@@ -1,0 +1,156 @@
+"""What is wrong with the values of one flag of `spec.engine.args`, by the facts about vLLM's parser."""
+
+import json
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from vlm_operator.api.findings import Finding
+from vlm_operator.engines.vllm.command_line import END_OF_FLAGS, Given
+from vlm_operator.engines.vllm.credentials import is_credential_name, quoted, shown
+from vlm_operator.engines.vllm.flags import Flag, KnownFlags
+
+INVALID_ARGUMENT = "InvalidArgument"
+"""The engine would not start with an argument: it is unknown, or its value is missing, superfluous or not allowed."""
+
+_NO_VALUE = ("None", "")
+_BRACED = re.compile(r"\s*{.*}\s*", re.DOTALL)
+"""What vLLM reads as JSON where other text may stand as well."""
+
+
+def item(index: int) -> str:
+    """An argument as the path of a field."""
+    return f"spec.engine.args[{index}]"
+
+
+def argument_error(index: int, reason: str, message: str, advice: str) -> Finding:
+    """A finding about one argument that refuses the resource."""
+    return Finding(reason=reason, severity="Error", field=item(index), message=message, advice=advice)
+
+
+def _invalid(index: int, message: str, advice: str) -> Finding:
+    return argument_error(index, INVALID_ARGUMENT, message, advice)
+
+
+def values_taken(given: Given, flag: Flag) -> int:
+    """How many of the words after a flag it takes for its values."""
+    if flag.kind == "switch" and not given.is_part:
+        return 0
+    return len(given.values) if flag.kind == "list" and not given.attached else min(1, len(given.values))
+
+
+def stray_words(given: Given, *, after: int = 0) -> Iterator[Finding]:
+    """A finding for each value beyond those that the flag takes."""
+    if given.flag == END_OF_FLAGS:
+        message = f"{given.flag!r} is no argument: vLLM would take what follows for further models"
+        yield _invalid(given.index, message, "remove it")
+    for number, word in enumerate(given.values[after:], start=after):
+        told = "(a credential)" if is_credential_name(given.option) else quoted(word)
+        advice = "write the flag and its value as two items" if word.startswith("-") and " " in word else "remove it"
+        yield _invalid(given.position(number), f"{told} belongs to no flag", advice)
+
+
+def values_are_right(given: Given, flag: Flag, known: KnownFlags) -> Iterator[Finding]:
+    """The flag has as many values as it takes, and each is one that it takes."""
+    name = shown(given.flag)
+    if given.option not in known.spellings:  # `-O3` carries its value, which is left to the engine
+        yield from stray_words(given)
+        return
+    if given.is_part and flag.type not in {"json", "object-or-text"}:
+        yield _invalid(given.index, f"{name} is no argument: {given.option} takes no object", f"use {given.option}")
+        yield from stray_words(given, after=1)
+        return
+    taken = values_taken(given, flag)
+    if flag.kind == "switch" and given.values:
+        advice = f"remove {quoted(given.values[0])}"
+        yield _invalid(given.index, f"{name} is a switch and takes no value", advice)
+        taken = 1
+    elif not taken and (given.is_part or flag.kind in {"value", "list"}):
+        yield _invalid(given.index, f"{name} needs a value", "add it as the next item")
+    else:
+        for number, value in enumerate(given.values[:taken]):
+            yield from _value_is_right(given, flag, value, number)
+    yield from stray_words(given, after=taken)
+
+
+def _value_is_right(given: Given, flag: Flag, value: str, number: int) -> Iterator[Finding]:
+    if given.is_part:
+        yield from _members_are_right(given, flag, _part(given, value))
+    elif flag.none and value in _NO_VALUE:
+        return
+    elif flag.choices:
+        if _compared(value, flag) not in {_compared(choice, flag) for choice in flag.choices}:
+            yield _choice(given.index, shown(given.flag), value, flag.choices)
+    elif flag.type == "json" or (flag.type == "object-or-text" and _BRACED.fullmatch(value)):
+        yield from _json_is_right(given, flag, value)
+    elif flag.type in {"integer", "number"} and _number(value, flag) is None:
+        wanted = "a whole number" if flag.type == "integer" else "a number"
+        message = f"{shown(given.flag)} takes {wanted}, not {quoted(value)}"
+        yield _invalid(given.position(number), message, "write it in digits")
+
+
+def _choice(index: int, name: str, value: str, choices: tuple[str, ...]) -> Finding:
+    return _invalid(index, f"{name} does not take {quoted(value)}", f"choose from {', '.join(choices)}")
+
+
+def _compared(value: str, flag: Flag) -> object:
+    """A value as it is compared with the choices."""
+    if flag.type is not None:
+        return _number(value, flag)
+    return value.lower().replace("-", "_") if flag.folds else value
+
+
+def _number(value: str, flag: Flag) -> float | None:
+    try:
+        return int(value) if flag.type == "integer" else float(value)
+    except ValueError:
+        return None
+
+
+def _part(given: Given, value: str) -> dict[str, object]:
+    """The object that `--flag.key value` stands for."""
+    made = value.split(",") if given.key.endswith("+") else _read(value)
+    for name in reversed(given.keys):
+        made = {name: made}
+    assert isinstance(made, dict)  # noqa: S101 # there is one name at least
+    return made
+
+
+def _read(value: str) -> object:
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _json_is_right(given: Given, flag: Flag, value: str) -> Iterator[Finding]:
+    name, advice = shown(given.flag), f'write it as {{"{next(iter(flag.keys), "key")}": ...}}'
+    try:
+        parsed = json.loads(value)
+    except (ValueError, RecursionError) as error:
+        problem = f"{error.msg} at character {error.pos}" if isinstance(error, json.JSONDecodeError) else str(error)
+        yield _invalid(given.index, f"{name} takes JSON, and {quoted(value)} is none: {problem[:120]}", advice)
+        return
+    if isinstance(parsed, dict):
+        yield from _members_are_right(given, flag, parsed)
+    elif flag.object:
+        yield _invalid(given.index, f"{name} takes a JSON object, not {quoted(value)}", advice)
+
+
+def _members_are_right(given: Given, flag: Flag, members: dict[str, object]) -> Iterator[Finding]:
+    """Wrong keys, some of which vLLM would take without a word and then not do what was asked, and wrong words in them."""
+    yield from _keys_are_right(given, given.option, flag.keys, members)
+    for key, value in members.items():
+        member, name = flag.members.get(key), f"{given.option}.{key}"
+        if member and isinstance(value, dict):
+            yield from _keys_are_right(given, name, member.keys, value)
+        elif member and member.choices and isinstance(value, str) and value not in member.choices:
+            yield _choice(given.index, name, value, member.choices)
+
+
+def _keys_are_right(given: Given, name: str, allowed: tuple[str, ...], members: dict[str, object]) -> Iterator[Finding]:
+    for key in members:
+        if allowed and key not in allowed:
+            near = get_close_matches(key, allowed, n=1)
+            advice = f"did you mean {near[0]}?" if near else f"choose from {', '.join(allowed)}"
+            yield _invalid(given.index, f"{name} has no key {quoted(key)}", advice)
