@@ -8,7 +8,7 @@ can need more (see `materialises_scores`).
 from dataclasses import dataclass
 
 from vlm_operator.api.architecture import Architecture
-from vlm_operator.sizing.parameters import gated_tower, is_text_only, patch_values
+from vlm_operator.sizing.parameters import MLLAMA_STATES, gated_tower, is_text_only, patch_values, tower_mlp_width
 from vlm_operator.sizing.weights import Layout
 
 SAMPLER_COPIES = 9.7
@@ -27,8 +27,6 @@ TOWER_COPIES_ATTENTION = 12
 their rotation in 32 bit."""
 TOWER_COPIES = 3
 """Widths of a patch that lie in memory with those of the MLP."""
-KEPT_STATES_MLLAMA = 6
-"""Intermediate results of the tower that Llama 3.2 Vision keeps and joins, the last one included."""
 PIXEL_BYTES = 4
 """Bytes of one number of a patch as it arrives."""
 
@@ -94,9 +92,9 @@ def encoding(
     split = 1 if layout.encoder_data else layout.tensor
     matrices = 3 if gated_tower(architecture) else 2
     attention = TOWER_COPIES_ATTENTION * tower.hidden_size
-    mlp = TOWER_COPIES * tower.hidden_size + matrices * tower.intermediate_size / split
+    mlp = TOWER_COPIES * tower.hidden_size + matrices * tower_mlp_width(architecture, tower) / split
     pixels = patch_values(architecture, tower) * PIXEL_BYTES
-    kept = KEPT_STATES_MLLAMA * tower.hidden_size if architecture.name == "MllamaForConditionalGeneration" else 0
+    kept = MLLAMA_STATES * tower.hidden_size if architecture.name == "MllamaForConditionalGeneration" else 0
     total = patches * (2 * (max(attention, mlp) + kept) + pixels)
     if materialises_scores(vendor, capability):
         total += -(-tower.attention_heads // split) * images.patches**2 * 2

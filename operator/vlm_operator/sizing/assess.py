@@ -99,7 +99,11 @@ def _order(finding: Finding) -> tuple[bool, int]:
 def _image_tokens(subject: Subject) -> dict[str, int | None]:
     tokens = {f"{width}x{height}": _tokens(subject, width, height) for width, height in SAMPLE_SIZES}
     most = checks.largest(subject)
-    return tokens if most is None else tokens | {f"{most.width}x{most.height}": most.tokens}
+    if most is not None:
+        key = f"{most.width}x{most.height}"
+        tokens.pop(key, None)  # a sample of this size moves to the end
+        tokens[key] = most.tokens
+    return tokens
 
 
 def _tokens(subject: Subject, width: int, height: int) -> int | None:

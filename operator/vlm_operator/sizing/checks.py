@@ -39,6 +39,15 @@ LONG_CONTEXT_VARIABLE = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
 LONG_CONTEXT_FLAG = "--hf-overrides"
 """Each lets the engine start with a longer context than the model was made for."""
 UNDIVIDED_IMAGES_FLAG = "--disable-chunked-mm-input"
+UNDIVIDED_IMAGES_CLASSES = frozenset(
+    {
+        "BagelForConditionalGeneration",
+        "Gemma3ForConditionalGeneration",
+        "Molmo2ForConditionalGeneration",
+        "PaliGemmaForConditionalGeneration",
+    }
+)
+"""Classes in which the tokens of an image look at each other both ways, so that vLLM sets the flag itself."""
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -123,8 +132,12 @@ def largest(subject: Subject) -> ImageSize | None:
     if sizes is None or sizes.images is None or not images_allowed(subject):
         return None
     limits = subject.spec.multimodal
-    search = largest_image if takes_pixel_limits(sizes.images) else largest_photo
-    return search(sizes.images, vision=sizes.vision, min_pixels=limits.min_pixels, max_pixels=limits.max_pixels)
+    bounds = {"min_pixels": limits.min_pixels, "max_pixels": limits.max_pixels}
+    image = largest_image(sizes.images, vision=sizes.vision, **bounds)
+    if takes_pixel_limits(sizes.images):
+        return image
+    photo = largest_photo(sizes.images, vision=sizes.vision, **bounds)
+    return photo if photo.tokens < image.tokens else image
 
 
 def context(subject: Subject) -> int | None:
@@ -170,7 +183,8 @@ def _too_large(subject: Subject, image: ImageSize, tokens: int) -> Finding:
     free = _has_free_resolution(subject)
     longer = f"set maxModelLen above {image.tokens}"
     pixels = _most_pixels(subject) * (tokens // 2) // image.tokens
-    advice = f"set maxPixels to {pixels}, with which an image takes half of that, or {longer}" if free else longer
+    limits = "minPixels and maxPixels" if pixels < (subject.spec.multimodal.min_pixels or 0) else "maxPixels"
+    advice = f"set {limits} to {pixels}, with which an image takes half of that, or {longer}" if free else longer
     return Finding(
         reason=IMAGE_EXCEEDS_CONTEXT,
         severity="Error" if image.tokens > tokens else "Warning",
@@ -184,17 +198,27 @@ def _too_large(subject: Subject, image: ImageSize, tokens: int) -> Finding:
 
 
 def _most_pixels(subject: Subject) -> int:
-    """The limit in pixels that holds; 0 where there is none."""
+    """The pixels of the largest image; 0 where there is no limit. A least number beyond the largest one wins."""
     sizes, limits = subject.architecture, subject.spec.multimodal
     if sizes is None or sizes.images is None:
         return 0
-    return settings_of(sizes.images, sizes.vision, limits.min_pixels, limits.max_pixels).max_pixels
+    return max(
+        settings_of(sizes.images, sizes.vision, limits.min_pixels, limits.max_pixels).max_pixels, limits.min_pixels or 0
+    )
 
 
 def _images_fit_steps(subject: Subject) -> Iterator[Finding]:
     """The engine raises its budget to the largest image unless images must not be divided among steps."""
     image, step = largest(subject), subject.spec.engine.max_num_batched_tokens
-    if image is None or step is None or image.tokens <= step or not subject.has_flag(UNDIVIDED_IMAGES_FLAG):
+    if image is None or step is None or image.tokens <= step:
+        return
+    advice = f"set maxNumBatchedTokens to {image.tokens} or more"
+    if subject.class_name in UNDIVIDED_IMAGES_CLASSES:
+        why = f"vLLM does not divide images of {subject.class_name}"
+    elif subject.has_flag(UNDIVIDED_IMAGES_FLAG):
+        why = f"{UNDIVIDED_IMAGES_FLAG} forbids to divide it"
+        advice += f", or remove {UNDIVIDED_IMAGES_FLAG}"
+    else:
         return
     yield Finding(
         reason=IMAGE_EXCEEDS_BUDGET,
@@ -202,9 +226,9 @@ def _images_fit_steps(subject: Subject) -> Iterator[Finding]:
         field="spec.engine.maxNumBatchedTokens",
         message=(
             f"the largest image allowed ({image.width}x{image.height}) takes {image.tokens} tokens, a step has {step},"
-            f" and {UNDIVIDED_IMAGES_FLAG} forbids to divide it"
+            f" and {why}"
         ),
-        advice=f"set maxNumBatchedTokens to {image.tokens} or more, or remove {UNDIVIDED_IMAGES_FLAG}",
+        advice=advice,
     )
 
 

@@ -4,9 +4,10 @@ Counted from the sizes in an `Architecture`. Where the total is stated, the laye
 the like, which the sizes do not tell, are in the sum.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from vlm_operator.api.architecture import Architecture, VisionArchitecture
+from vlm_operator.api.architecture import Architecture, ImageRule, VisionArchitecture
 
 VOCABULARY_MULTIPLE = 64
 """vLLM pads the rows of embedding and head to a multiple of this."""
@@ -15,6 +16,10 @@ LATENT_HEAD = 128
 catalogue differs."""
 TEMPORAL_PATCH = 2
 """Frames in one patch of the Qwen and GLM towers."""
+MLLAMA_STATES = 6
+"""Results of the tower of Llama 3.2 Vision that its projector takes, the last one included."""
+MLLAMA_POSITIONS = 9 * 4 * 1601
+"""Positions of its tower: for each of 8 shapes and none, of 4 tiles, the 1,600 patches and one more."""
 
 _IMAGE_CLASSES = frozenset({"Phi3VForCausalLM", "Phi4MMForCausalLM", "MolmoForCausalLM", "DeepseekVLV2ForCausalLM"})
 """Classes that take images though they are named like a plain language model."""
@@ -147,10 +152,10 @@ def vision_parameters(architecture: Architecture) -> Vision | None:
         return None
     attention = tower.layers * 4 * tower.hidden_size**2
     matrices = 3 if gated_tower(architecture) else 2
-    mlp = tower.layers * matrices * tower.hidden_size * tower.intermediate_size
+    mlp = tower.layers * matrices * tower.hidden_size * tower_mlp_width(architecture, tower)
     if stated is None:
         return Vision(attention=attention, mlp=mlp, rest=_rest_of_tower(architecture, tower))
-    if attention + mlp > stated:  # sizes that name the merger's MLP instead of the layers' (GLM)
+    if attention + mlp > stated:  # a total that leaves out what the sizes tell
         return Vision(attention=0, mlp=0, rest=stated)
     return Vision(attention=attention, mlp=mlp, rest=stated - attention - mlp)
 
@@ -192,10 +197,93 @@ def mixture_layers(a: Architecture) -> int:
 
 
 def _rest_of_tower(architecture: Architecture, tower: VisionArchitecture) -> int:
-    """Patch embedding and a projector of two matrices, as most families have it."""
+    """Patch embedding, positions where they are many, and what leads from the tower to the decoder."""
+    rule = architecture.images.rule if architecture.images else None
     patches = patch_values(architecture, tower) * tower.hidden_size
-    merged = tower.hidden_size * (tower.spatial_merge_size or 1) ** 2
-    return patches + merged * merged + merged * architecture.hidden_size
+    tables = MLLAMA_POSITIONS * tower.hidden_size if rule == "Mllama" else 0
+    return patches + tables + _PROJECTORS.get(rule, _mlp_of_merged)(architecture, tower)
+
+
+def _merged(tower: VisionArchitecture) -> int:
+    """Width of the patches that become one token."""
+    return tower.hidden_size * (tower.spatial_merge_size or 1) ** 2
+
+
+def _mlp_of_merged(a: Architecture, tower: VisionArchitecture) -> int:
+    """Two matrices, the first as wide as the merged patches (Qwen2-VL, Kimi-VL)."""
+    merged = _merged(tower)
+    return merged * merged + merged * a.hidden_size
+
+
+def _four_mlps_of_merged(a: Architecture, tower: VisionArchitecture) -> int:
+    """One for the last layer of the tower, three for earlier ones (Qwen3-VL)."""
+    return 4 * _mlp_of_merged(a, tower)
+
+
+def _mlp_of_decoder(a: Architecture, tower: VisionArchitecture) -> int:
+    """Two matrices, the second as wide as the decoder (LLaVA, InternVL, DeepSeek-VL2)."""
+    return (_merged(tower) + a.hidden_size) * a.hidden_size
+
+
+def _one_matrix(a: Architecture, tower: VisionArchitecture) -> int:
+    """From merged patches to the decoder (Idefics3, SmolVLM)."""
+    return _merged(tower) * a.hidden_size
+
+
+def _one_matrix_of_pooled(a: Architecture, tower: VisionArchitecture) -> int:
+    """From one patch to the decoder: the patches of a token are averaged (Gemma 3)."""
+    return tower.hidden_size * a.hidden_size
+
+
+def _one_matrix_of_states(a: Architecture, tower: VisionArchitecture) -> int:
+    """From the results of the layers that are kept, joined (Mllama)."""
+    return MLLAMA_STATES * tower.hidden_size * a.hidden_size
+
+
+def _merger_and_mlp(a: Architecture, tower: VisionArchitecture) -> int:
+    """A matrix that merges patches into one of the tower's width, and two of the decoder's (Mistral 3)."""
+    return _merged(tower) * tower.hidden_size + (tower.hidden_size + a.hidden_size) * a.hidden_size
+
+
+def _resampler(a: Architecture, tower: VisionArchitecture) -> int:
+    """Attention of the decoder's width with one matrix before and one after it (MiniCPM-V)."""
+    return (tower.hidden_size + 5 * a.hidden_size) * a.hidden_size
+
+
+def _pooling_and_gated_mlp(a: Architecture, tower: VisionArchitecture) -> int:
+    """Attention over patches of two layers, and an MLP as wide as the decoder's (Molmo)."""
+    return 7 * tower.hidden_size**2 + a.intermediate_size * (2 * tower.hidden_size + a.hidden_size)
+
+
+def _gated_merger(a: Architecture, tower: VisionArchitecture) -> int:
+    """A convolution over the merged patches, a matrix and a gated MLP of the decoder's width (GLM)."""
+    return (_merged(tower) + a.hidden_size + 3 * tower.intermediate_size) * a.hidden_size
+
+
+_PROJECTORS: dict[ImageRule | None, Callable[[Architecture, VisionArchitecture], int]] = {
+    "Qwen3VL": _four_mlps_of_merged,
+    "Glm4V": _gated_merger,
+    "InternVL": _mlp_of_decoder,
+    "Mllama": _one_matrix_of_states,
+    "DeepSeekVL2": _mlp_of_decoder,
+    "Llava": _mlp_of_decoder,
+    "LlavaOneVision": _mlp_of_decoder,
+    "MiniCPMV": _resampler,
+    "Pixtral": _mlp_of_decoder,
+    "Mistral3": _merger_and_mlp,
+    "Gemma3": _one_matrix_of_pooled,
+    "Phi3V": _mlp_of_decoder,
+    "Molmo": _pooling_and_gated_mlp,
+    "SmolVLM": _one_matrix,
+    "Idefics3": _one_matrix,
+}
+"""What leads from the tower to the decoder, by rule; for the others two matrices, the first of the merged width."""
+
+
+def tower_mlp_width(architecture: Architecture, tower: VisionArchitecture) -> int:
+    """Width of the MLP of a layer. GLM's is the decoder's: what its configuration names is that of the merger."""
+    glm = architecture.images is not None and architecture.images.rule == "Glm4V"
+    return architecture.hidden_size if glm else tower.intermediate_size
 
 
 def patch_values(architecture: Architecture, tower: VisionArchitecture) -> int:

@@ -12,6 +12,7 @@ from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.sizing.catalogue.loading import Catalogue, Match, gpu_slice
 from vlm_operator.sizing.catalogue.rows import GpuFact, GpuRow, ModelFact, ModelRow, QuantisedRepo, VllmVersions
 from vlm_operator.sizing.images import largest_image, largest_photo
+from vlm_operator.sizing.parameters import is_text_only, language_parameters
 
 SLICE_RESOURCE = "nvidia.com/mig-"
 """What NVIDIA's device plugin puts before the profile of a slice under the MIG strategy `mixed`."""
@@ -84,6 +85,14 @@ def _takes_images(rule: ImageTokens, vision: VisionArchitecture | None) -> bool:
         return False
 
 
+def _with_rest_of_total(sizes: Architecture, row: ModelRow) -> Architecture:
+    """The sizes with what the decoder leaves of the stated total as the vision tower, where nothing else is known of it."""
+    if sizes.vision is not None or sizes.vision_parameters or row.total_parameters is None or is_text_only(sizes):
+        return sizes
+    rest = row.total_parameters - (sizes.language_parameters or language_parameters(sizes).total)
+    return sizes.model_copy(update={"vision_parameters": rest}) if rest > 0 else sizes
+
+
 @dataclass(frozen=True)
 class Subject:
     """A spec together with what the catalogue says about its model and its GPUs."""
@@ -114,7 +123,7 @@ class Subject:
     def architecture(self) -> Architecture | None:
         """The sizes of the model: those of the catalogue, else those that the spec states, if they make sense."""
         if self.match is not None and self.match.architecture is not None:
-            return self.match.architecture
+            return _with_rest_of_total(self.match.architecture, self.match.row)
         return None if self.contradiction else self.spec.model.architecture
 
     @cached_property

@@ -7,6 +7,7 @@ decides.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from vlm_operator.api.architecture import Architecture
 from vlm_operator.api.findings import Finding, Severity
 from vlm_operator.sizing import quantization
 from vlm_operator.sizing.checks import largest
@@ -178,7 +179,7 @@ def check(subject: Subject, tried: Trial) -> Iterator[Finding]:
 
 def _missing(memory: Memory) -> str:
     if memory.weights is None:
-        return "the number of its parameters"
+        return "the size of its vision tower"
     return "its way with images" if memory.activation is None else "its longest context"
 
 
@@ -266,7 +267,59 @@ def _way_out(subject: Subject, tried: Trial) -> str:
         found = changes(question, degrees=allowed_degrees(_with_model(subject, quantization=name)))
         if words := _words(subject, found):
             return f"set {_WORDS['Quantization'].format(name)}, together with {choices(words)}"
-    return "no change of one or two fields is enough: use larger GPUs, or a smaller model"
+    if other := _other_weights(subject, tried.tensor):
+        return f"set {', or set '.join(other)}"
+    return "none of the usual changes is enough: use larger GPUs, or a smaller model"
+
+
+def _other_weights(subject: Subject, tensor: int) -> list[str]:
+    """Weights in other formats, or those of a known repository, that fit at the degrees which they allow.
+
+    Weights of 16 bit are told where nothing smaller helps: they have no groups that a degree could cut.
+    """
+    small = [*_other_formats(subject, tensor, PROPOSED_FORMATS), *_other_repos(subject, tensor)]
+    return small or list(_other_formats(subject, tensor, ("None",)))
+
+
+def _other_formats(subject: Subject, tensor: int, formats: Iterable[str]) -> Iterator[str]:
+    for name in formats:
+        if subject.repo or name == subject.spec.model.quantization:
+            continue
+        if degree := _least_degree(subject, quantization=name):
+            yield f"{_WORDS['Quantization'].format(name)}{_besides(subject, tensor, degree)}"
+
+
+def _other_repos(subject: Subject, tensor: int) -> Iterator[str]:
+    model = subject.spec.model
+    nameable = {name for method in subject.catalogue.methods for name in method.formats if name in FORMATS}
+    for repo in subject.row.quantised if subject.row else ():
+        if repo.repo == model.name or repo.format not in nameable:
+            continue
+        if degree := _least_degree(subject, name=repo.repo, quantization=repo.format):
+            also = "" if repo.format == model.quantization else f" and quantization to {repo.format}"
+            yield f"model.name to {repo.repo}{also}{_besides(subject, tensor, degree)}"
+
+
+def _besides(subject: Subject, tensor: int, degree: int) -> str:
+    """What else is to change: weights turned while loading, and the degree where it is not chosen or set already."""
+    online = " without onlineQuantization" if subject.spec.model.online_quantization else ""
+    keeps = subject.spec.parallelism.tensor == "Auto" or degree == tensor
+    return online if keeps else f"{online} and {_WORDS['Tensor'].format(degree)}"
+
+
+def _least_degree(subject: Subject, **fields: str) -> int | None:
+    """The least degree at which the model fits with other weights; None when there is none, or they do not run."""
+    stated = subject.spec.model.architecture
+    if stated is not None:  # what it says of quantised weights is about those that are served now
+        stated = stated.model_copy(update={"weight_bits": None, "weight_group_size": None})
+    changed = _with_model(subject, online_quantization=None, architecture=stated, **fields)
+    if any(finding.severity == "Error" for finding in quantization.check(changed)):
+        return None
+    for degree in allowed_degrees(changed):
+        tried = decisive(trials(changed, degree)) if obstacle(changed, degree) is None else None
+        if tried is not None and tried.memory.fits:
+            return degree
+    return None
 
 
 def _words(subject: Subject, found: Iterable[Change]) -> list[str]:
@@ -289,7 +342,7 @@ def _possible(subject: Subject, tensor: int, **model: str) -> bool:
     return next(errors, None) is None and obstacle(changed, tensor) is None
 
 
-def _with_model(subject: Subject, **fields: str) -> Subject:
+def _with_model(subject: Subject, **fields: str | Architecture | None) -> Subject:
     """The subject with other values of fields of its model."""
     model = subject.spec.model.model_copy(update=fields)
     return replace(subject, spec=subject.spec.model_copy(update={"model": model}))

@@ -1,7 +1,6 @@
 """The template gives exactly the pod that plain dicts give, whatever the resource holds."""
 
 import re
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,18 +68,6 @@ def test_users_cannot_set_a_variable_that_the_pod_sets(name: str) -> None:
     theirs = {variable.name for variable in inputs_of(resource).engine.env}
     ours = {variable["name"] for variable in rendered(resource)["spec"]["containers"][0]["env"]} - theirs
     assert ours <= RESERVED_VARIABLES.keys()
-
-
-def test_a_pod_is_rendered_in_well_under_5_ms() -> None:
-    resource, _ = resource_and_pod("whole-pod-template")
-    fastest = min(_seconds_to_render(resource) for _ in range(20))
-    assert fastest < 0.005
-
-
-def _seconds_to_render(resource: dict[str, object]) -> float:
-    began = time.perf_counter()
-    rendered(resource)
-    return time.perf_counter() - began
 
 
 def test_weights_of_another_kind_are_not_rendered() -> None:

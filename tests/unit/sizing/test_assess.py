@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import supported_specs
-from unit.sizing.subjects import QWEN_3B, QWEN_7B, QWEN_72B, sentences, spec
+from unit.sizing.subjects import LLAMA_VISION, QWEN_3B, QWEN_7B, QWEN_72B, SMOLVLM, STATED, sentences, spec
 from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.sizing.assess import SECTIONS, Assessment, assess
-from vlm_operator.sizing.catalogue.loading import builtin
+from vlm_operator.sizing.catalogue.loading import builtin, extended
 
 L40S, L4, T4 = "NVIDIA-L40S", "NVIDIA-L4", "Tesla-T4"
 VERSIONS = ("0.33", "0.32.1", "0.31", "0.10.2", "0.7.3", "0.4", "1.0")
@@ -161,3 +161,46 @@ def test_an_answer_takes_no_time() -> None:
     for of in questions:
         assess(of, catalogue=builtin(), engine_version="0.33")
     assert (time.process_time() - start) / len(questions) < 0.003 * 4, "a busy machine may take four times as long"
+
+
+LARGEST = [
+    ("google/gemma-3-4b-it", "896x896"),
+    ("llava-hf/llava-1.5-7b-hf", "336x336"),
+    (SMOLVLM, "512x512"),
+    (LLAMA_VISION, "1120x1120"),
+    ("meta-llama/Llama-4-Scout-17B-16E-Instruct", "1344x1344"),
+    ("mistralai/Pixtral-12B-2409", "1024x1024"),
+    ("deepseek-ai/deepseek-vl2-tiny", "1024x1024"),
+]
+
+
+@pytest.mark.parametrize(("name", "size"), LARGEST)
+def test_the_largest_image_is_always_told_and_last(name: str, size: str) -> None:
+    tokens = answer(name).image_tokens
+    assert list(tokens)[-1] == size
+    assert tokens[size] == max(filter(None, tokens.values()))
+
+
+def test_a_total_without_the_tower_still_gives_the_weights() -> None:
+    sizes = {key: value for key, value in STATED.items() if key != "name"}
+    row = {
+        "hfId": "our/vl-8b",
+        "family": "Ours",
+        "architectureName": "OurVLForConditionalGeneration",
+        "architecture": {"name": "OurVLForConditionalGeneration", **sizes},
+        "totalParameters": 8_300_000_000,
+        "marks": {"dimensions": "sourced"},
+    }
+    for total, known in ((8_300_000_000, True), (None, False)):
+        catalogue, problems = extended(builtin(), {"ours.yaml": {"models": [row | {"totalParameters": total}]}})
+        assert problems == ()
+        of = spec("our/vl-8b", gpu={"products": [L40S]})
+        found = assess(of, catalogue=catalogue, engine_version="0.33")
+        (unknown,) = [one.message for one in found.findings if one.reason == "FitUnknown"]
+        assert found.memory is not None
+        if known:
+            assert found.memory.weights == pytest.approx(2 * 8_300_000_000, rel=0.01)
+            assert "its way with images is missing" in unknown
+        else:
+            assert found.memory.weights is None
+            assert "the size of its vision tower is missing" in unknown

@@ -247,3 +247,19 @@ def test_limits_in_pixels(name: str, multimodal: dict[str, Any], expected: set[s
 def test_what_is_unsourced_is_said() -> None:
     found = only(check("OpenGVLab/InternVL3-8B", model={"maxModelLen": 65536}), "ContextTooLong")
     assert "32768 tokens (unsourced)" in found.message
+
+
+GEMMA = "google/gemma-3-4b-it"
+
+
+def test_images_that_the_engine_never_divides_need_a_step_without_any_flag() -> None:
+    found = only(checks.check(subject(GEMMA, engine={"maxNumBatchedTokens": 128})), "ImageExceedsEncoderBudget")
+    assert (found.severity, found.field) == ("Error", "spec.engine.maxNumBatchedTokens")
+    assert "(896x896) takes 256 tokens, a step has 128, and vLLM does not divide images of Gemma3" in found.message
+    assert found.advice == "set maxNumBatchedTokens to 256 or more"
+    assert "ImageExceedsEncoderBudget" not in reasons(GEMMA, engine={"maxNumBatchedTokens": 256})
+
+
+def test_fewer_pixels_are_not_advised_below_the_least() -> None:
+    about = subject(model={"maxModelLen": 8192}, multimodal={"minPixels": 20_000_000})
+    assert only(checks.check(about), "ImageExceedsContext").advice.startswith("set minPixels and maxPixels to ")

@@ -5,6 +5,7 @@ import pytest
 from unit.sizing.memory_examples import LLAMA3_8B, QWEN25_VL_7B, changed
 from vlm_operator.api.architecture import Experts, LatentAttention
 from vlm_operator.sizing.catalogue.loading import builtin
+from vlm_operator.sizing.catalogue.rows import ModelRow
 from vlm_operator.sizing.parameters import (
     NO_VISION,
     is_text_only,
@@ -13,6 +14,14 @@ from vlm_operator.sizing.parameters import (
     vision_parameters,
 )
 
+NOT_COUNTED = {
+    "microsoft/Phi-4-multimodal-instruct": "an audio encoder and adapters, which the sizes do not tell",
+    "zai-org/GLM-4.5V": "its stated count was taken with heads of 4096 / 96 instead of 128, and is 3.2 % too small",
+    "nvidia/Llama-3.1-Nemotron-Nano-VL-8B-V1": "no published count of its tower",
+    "nvidia/NVIDIA-Nemotron-Nano-12B-v2-VL-BF16": "no published sizes",
+}
+"""Rows that cannot be compared, with the reason."""
+STATED = [row for row in builtin().models if row.architecture and row.hf_id not in NOT_COUNTED]
 KNOWN = [row.architecture for row in builtin().models if row.architecture]
 
 
@@ -67,10 +76,20 @@ def test_latent_attention_has_matrices_that_every_rank_holds() -> None:
     assert found.key_and_value == 0
 
 
-@pytest.mark.parametrize("sizes", [sizes for sizes in KNOWN if sizes.language_parameters])
-def test_counts_from_sizes_alone_come_near_the_stated_ones(sizes) -> None:
-    found = language_parameters(changed(sizes, language_parameters=None))
-    assert found.total == pytest.approx(sizes.language_parameters, rel=0.04)
+@pytest.mark.parametrize("row", STATED, ids=lambda row: row.hf_id)
+def test_counts_from_sizes_alone_come_near_the_stated_ones(row: ModelRow) -> None:
+    sizes = row.architecture
+    assert sizes is not None
+    alone = changed(sizes, language_parameters=None, vision_parameters=None)
+    language, vision = language_parameters(alone).total, vision_parameters(alone)
+    assert language == pytest.approx(sizes.language_parameters, rel=0.002)
+    assert vision is not None
+    assert vision.total == pytest.approx(sizes.vision_parameters, rel=0.03)
+
+
+def test_the_rows_without_a_count_from_sizes_are_few() -> None:
+    names = {row.hf_id for row in builtin().models if row not in STATED}
+    assert names == set(NOT_COUNTED)
 
 
 @pytest.mark.parametrize("sizes", [sizes for sizes in KNOWN if sizes.vision_parameters])

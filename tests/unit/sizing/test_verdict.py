@@ -96,7 +96,7 @@ def test_formats_that_the_gpu_cannot_run_are_not_advised() -> None:
 
 def test_where_nothing_helps_that_is_said() -> None:
     findings = judged("Qwen/Qwen3-VL-235B-A22B-Instruct", **on(T4))
-    assert findings[0].advice == "no change of one or two fields is enough: use larger GPUs, or a smaller model"
+    assert findings[0].advice == "none of the usual changes is enough: use larger GPUs, or a smaller model"
 
 
 @pytest.mark.parametrize("flag", ["--cpu-offload-gb", "--kv-cache-memory-bytes", "--hf-overrides"])
@@ -229,3 +229,63 @@ def test_auto_needs_to_know(about: Any, missing: str) -> None:
         f"spec.parallelism.tensor: tensor is Auto, but too little is known of {missing} to choose;"
         " set tensor to a number"
     )
+
+
+QWEN_72B_AWQ = "Qwen/Qwen2.5-VL-72B-Instruct-AWQ"
+
+
+@pytest.mark.parametrize("tensor", ["Auto", 1])
+def test_weights_that_cannot_be_shared_are_told_with_others_that_can(tensor: Any) -> None:
+    about = subject(QWEN_72B, model={"quantization": "AWQ"}, parallelism={"tensor": tensor}, **on(L40S))
+    if tensor == "Auto":
+        degree, last = choose(about)
+        assert degree is None
+        advice = undecided(about, last).advice
+    else:
+        advice = only(judged(QWEN_72B, model={"quantization": "AWQ"}, **on(L40S)), "WeightsDoNotFit").advice
+    more = "" if tensor == "Auto" else " and tensor to 4"
+    assert advice.startswith(
+        f"set quantization to FP8 (with such weights){more}, or set model.name to {QWEN_72B_AWQ}{more}"
+    )
+
+
+@pytest.mark.parametrize(("name", "format_"), [(QWEN_72B, "FP8"), (QWEN_72B_AWQ, "AWQ")])
+def test_the_other_weights_that_are_told_fit(name: str, format_: str) -> None:
+    about = subject(name, model={"quantization": format_}, parallelism={"tensor": "Auto"}, **on(L40S))
+    assert choose(about)[0] is not None
+
+
+def test_other_weights_go_without_those_turned_while_loading() -> None:
+    about = subject(
+        QWEN_72B,
+        gpus_per_node=1,
+        model={"onlineQuantization": "FP8", "maxModelLen": 4096},
+        parallelism={"tensor": "Auto"},
+        **on(H100),
+    )
+    advice = undecided(about, choose(about)[1]).advice
+    assert advice.startswith(
+        "set quantization to AWQ (with such weights) without onlineQuantization, or set model.name"
+    )
+
+
+def test_stated_bits_are_not_those_of_other_weights() -> None:
+    wide = STATED | {"layers": 160, "weightBits": 4, "weightGroupSize": 128}  # about 38e9 parameters
+    model = {"quantization": "AWQ", "architecture": wide | {"visionParameters": 10**9}}
+    about = subject("me/other", gpus_per_node=1, model=model, **on(L4))
+    tried = trial(about, 1)
+    assert tried is not None
+    assert verdict._least_degree(about, quantization="FP8") is None
+    assert tried.question.load.bits == 4
+
+
+@pytest.mark.parametrize("product", ["NVIDIA-A100-SXM4-40GB", "NVIDIA-A100-PCIE-40GB"])
+def test_the_largest_image_of_72b_is_too_much_for_four_gpus_of_40_gb(product: str) -> None:
+    findings = judged(
+        QWEN_72B,
+        tensor=4,
+        model={"maxModelLen": 4096},
+        engine={"maxNumSeqs": 2},
+        **on(product, memoryUtilization=95),
+    )
+    assert "the peak of a step 2.16" in only(findings, "StepDoesNotFit").message
