@@ -123,6 +123,17 @@ def test_what_is_known_can_be_too_much_already() -> None:
     assert (found.fits, found.limit, found.kv) == (False, "Weights", None)
 
 
+loads = st.builds(
+    Load,
+    quantization=st.sampled_from(["None", "AWQ", "FP8"]),
+    max_model_len=st.integers(256, 200_000),
+    max_num_seqs=st.none() | st.integers(1, 1024),
+    max_num_batched_tokens=st.none() | st.integers(256, 65_536),
+)
+versions = st.sampled_from([(0, 7, 3), (0, 10, 2), (0, 30), V33])
+
+
+@given(architectures(), loads, st.sampled_from([1, 2, 4]), versions)
 def test_more_ranks_never_leave_less_beyond_what_they_cost(architecture, load, tensor, version) -> None:
     here, there = (
         estimate(architecture, L40S, Layout(tensor=degree), load, version) for degree in (tensor, 2 * tensor)
