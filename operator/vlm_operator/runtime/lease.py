@@ -74,6 +74,7 @@ class Lease:
         self._jitter = jitter
         self._metadata: Object | None = None
         self._spec: Object = {}
+        self._spec_version = ""
         self._spec_since = NEVER
         self._up_to_date = False
         self._renewed_at = NEVER
@@ -175,9 +176,10 @@ class Lease:
     def _observe(self, live: Object | None) -> None:
         """Take in the record as it was answered. It was written before now, so that its time runs from now at the latest."""
         self._metadata = live["metadata"] if live is not None else None
-        spec = (live or {}).get("spec") or {}
-        if live is not None and spec != self._spec:
-            self._spec, self._spec_since = spec, self._clock()
+        if live is not None and live["metadata"]["resourceVersion"] != self._spec_version:
+            # Not the spec is compared: with clocks that are set back it may look again as it did before.
+            self._spec_version, self._spec = live["metadata"]["resourceVersion"], live.get("spec") or {}
+            self._spec_since = self._clock()
         if self._holder != self._identity:
             self._up_to_date, self._renewed_at = False, NEVER
 
@@ -187,7 +189,7 @@ class Lease:
     async def _write(self, spec: Object) -> Object:
         now = self._wall()
         if _micro_time(now) == self._spec.get("renewTime"):
-            # A renewal that changed nothing would be seen by nobody.
+            # A write that changes nothing makes no new version, so that no follower would see the renewal.
             now += timedelta(microseconds=1)
         spec = spec | {"renewTime": _micro_time(now)}
         metadata = {"namespace": self._namespace, "name": OPERATOR}

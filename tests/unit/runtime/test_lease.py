@@ -175,6 +175,19 @@ def test_a_wall_clock_that_is_set_or_stands_still_changes_nothing(
     assert (first.leads, second.leads) == (True, False)
 
 
+def test_a_record_that_looks_as_it_did_before_was_renewed_all_the_same(
+    world: World, first: Process, second: Process
+) -> None:
+    world.now += 7
+    first.set_wall(3600)
+    first.once()
+    first.set_wall(-3600)
+    first.once()
+    world.now += 8.5
+    second.once()
+    assert (first.leads, second.leads) == (True, False)
+
+
 def test_the_leader_counts_from_before_its_renewal_was_sent(world: World, first: Process) -> None:
     world.now += 9
     first.begin()
