@@ -1,5 +1,6 @@
 """Several operators, of which one acts: what happens when the leader dies, stands still, ends, or wakes up too late."""
 
+import itertools
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from vlm_operator.runtime.settings import Settings
 
 pytestmark = pytest.mark.cluster
 
+_serial = itertools.count(1)
 LEASE = 6
 ELECT = (
     "--leader-elect",
@@ -35,23 +37,20 @@ def plane() -> Iterator[ControlPlane]:
     """A control plane of this module's own, with the namespace of the lease."""
     with ControlPlane(timing=Timing()) as cluster:
         cluster.add_gpu_nodes(l4("gpu-l4", gpus=8))
-        for name in ("ops", "work"):
-            cluster.api.post(
-                "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-            )
-        cluster.bound_claim("work", "models")
+        cluster.api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ops"}})
         cluster.install_crd(CRD)
         yield cluster
 
 
 @pytest.fixture
 def work(plane: ControlPlane) -> Iterator[Deployments]:
-    """The deployments of the namespace `work`."""
-    yield Deployments(control_plane=plane, namespace="work")
-    for item in plane.api.get("/apis/vlm.dev/v1alpha1/namespaces/work/vlmdeployments")["items"]:
-        plane.api.delete(f"/apis/vlm.dev/v1alpha1/namespaces/work/vlmdeployments/{item['metadata']['name']}")
-    plane.api.delete("/api/v1/namespaces/work/pods", {"gracePeriodSeconds": 0})
-    wait_until(lambda: not plane.api.get("/api/v1/namespaces/work/pods")["items"], "the pods are gone")
+    """A fresh namespace to serve. Afterwards its pods, and with them their GPUs, are given back at once."""
+    name = f"work-{next(_serial)}"
+    plane.api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    plane.bound_claim(name, "models")
+    yield Deployments(control_plane=plane, namespace=name)
+    plane.api.delete(f"/api/v1/namespaces/{name}")
+    plane.api.delete(f"/api/v1/namespaces/{name}/pods", {"gracePeriodSeconds": 0})
 
 
 @pytest.fixture
@@ -161,9 +160,9 @@ async def test_calls_of_an_old_leader_that_arrive_late_are_refused(
 
     kube = Kube(await connect(Settings(kubeconfig=Path(plane.kubeconfig))))
     try:
-        again = {**pods[lost], "metadata": {"name": lost, "namespace": "work"}}
+        again = {**pods[lost], "metadata": {"name": lost, "namespace": work.namespace}}
         patch = {"metadata": {**_seen_as(service), "labels": {"late": "yes"}}}
-        place = {"namespace": "work", "name": lost}
+        place = {"namespace": work.namespace, "name": lost}
         old = {"uid": pods[lost]["metadata"]["uid"], "resource_version": pods[lost]["metadata"]["resourceVersion"]}
         status = {"servingReplicas": 77}
         version = seen["metadata"]["resourceVersion"]
@@ -171,7 +170,9 @@ async def test_calls_of_an_old_leader_that_arrive_late_are_refused(
             kube.create(POD, again),
             kube.change(SERVICE, patch),
             kube.delete(POD, **place, **old, grace_seconds=0),
-            kube.patch_status(VLM_DEPLOYMENT, namespace="work", name="qwen", resource_version=version, status=status),
+            kube.patch_status(
+                VLM_DEPLOYMENT, namespace=work.namespace, name="qwen", resource_version=version, status=status
+            ),
         ):
             with pytest.raises(KubeError) as refused:
                 await call
@@ -185,22 +186,22 @@ async def test_calls_of_an_old_leader_that_arrive_late_are_refused(
     )
 
 
-async def test_without_a_lease_nothing_is_sent(plane: ControlPlane) -> None:
+async def test_without_a_lease_nothing_is_sent(plane: ControlPlane, work: Deployments) -> None:
     left = 5.0
     kube = Kube(await connect(Settings(kubeconfig=Path(plane.kubeconfig))), time_left=lambda: left)
     try:
         pod = {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": "fenced", "namespace": "work"},
+            "metadata": {"name": "fenced", "namespace": work.namespace},
             "spec": {"containers": [{"name": "one", "image": "one:1"}]},
         }
         made = await kube.create(POD, pod)
         left = 0.0
-        place = {"namespace": "work", "name": "fenced"}
+        place = {"namespace": work.namespace, "name": "fenced"}
         version = made["metadata"]["resourceVersion"]
         for call in (
-            kube.create(POD, {**pod, "metadata": {"name": "another", "namespace": "work"}}),
+            kube.create(POD, {**pod, "metadata": {"name": "another", "namespace": work.namespace}}),
             kube.change(POD, {"metadata": {**_seen_as(made), "labels": {"late": "yes"}}}),
             kube.delete(POD, **place, uid=made["metadata"]["uid"], resource_version=version, grace_seconds=0),
             kube.patch_status(POD, **place, resource_version=version, status={"reason": "Late"}),
@@ -212,10 +213,10 @@ async def test_without_a_lease_nothing_is_sent(plane: ControlPlane) -> None:
         assert live is not None
         assert "late" not in (live["metadata"].get("labels") or {})
         assert "deletionTimestamp" not in live["metadata"]
-        assert await kube.get(POD, namespace="work", name="another") is None
+        assert await kube.get(POD, namespace=work.namespace, name="another") is None
     finally:
         await kube.close()
-        plane.api.delete("/api/v1/namespaces/work/pods/fenced", {"gracePeriodSeconds": 0})
+        plane.api.delete(f"/api/v1/namespaces/{work.namespace}/pods/fenced", {"gracePeriodSeconds": 0})
 
 
 def test_of_several_that_start_at_once_one_leads(
