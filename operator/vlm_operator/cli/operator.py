@@ -32,6 +32,20 @@ RUN_OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "log-format": ("format of the log (default: text)", {"choices": ("text", "json")}),
     "log-level": ("level of the log (default: info)", {"choices": ("debug", "info", "warning", "error")}),
     "workers": ("deployments looked at at the same time (default: 8)", {"type": int, "metavar": "N"}),
+    "leader-elect": ("act only while holding a Lease, for several replicas (default: off)", {"action": "store_true"}),
+    "leader-elect-namespace": ("namespace of the Lease (default: that of the pod)", {"metavar": "NAME"}),
+    "leader-elect-lease-seconds": (
+        "seconds without a renewal until another replica takes over (default: 15)",
+        {"type": int, "metavar": "SECONDS"},
+    ),
+    "leader-elect-deadline-seconds": (
+        "seconds without a renewal until the leader stops acting (default: 10)",
+        {"type": float, "metavar": "SECONDS"},
+    ),
+    "leader-elect-retry-seconds": (
+        "seconds between renewals of the Lease (default: 2)",
+        {"type": float, "metavar": "SECONDS"},
+    ),
     "resync-seconds": ("seconds between full lists (default: 300)", {"type": float, "metavar": "SECONDS"}),
 }
 

@@ -12,11 +12,12 @@ from pydantic_core import ErrorDetails
 from vlm_operator.runtime.admin import read_catalogue, use_templates
 from vlm_operator.runtime.connection import StartError
 from vlm_operator.runtime.kube import KubeError
+from vlm_operator.runtime.lease import LeaseLostError
 from vlm_operator.runtime.operator import run
 from vlm_operator.runtime.settings import Settings
 
 NOISY = ("kopf", "kubernetes", "aiohttp", "asyncio")
-FAILED_TO_START, BAD_USAGE = 1, 2
+FAILED, BAD_USAGE = 1, 2
 
 
 def run_operator(options: argparse.Namespace) -> int:
@@ -32,13 +33,13 @@ def run_operator(options: argparse.Namespace) -> int:
         catalogue = read_catalogue(settings.catalogues)
         use_templates(settings.templates)
         asyncio.run(run(settings, catalogue))
-    except (StartError, KubeError) as error:
+    except (StartError, KubeError, LeaseLostError) as error:
         for sentence in str(error).splitlines():
             sys.stderr.write(f"vlm-operator: {sentence}\n")
-        return FAILED_TO_START
+        return FAILED
     except OSError as error:
         sys.stderr.write(f"vlm-operator: cannot serve health on port {settings.health_port}: {error.strerror}\n")
-        return FAILED_TO_START
+        return FAILED
     return 0
 
 

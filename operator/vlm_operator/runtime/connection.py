@@ -12,6 +12,7 @@ from kubernetes.aio.config import ConfigException
 from vlm_operator.runtime.settings import Settings
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+OWN_NAMESPACE = SERVICE_ACCOUNT.with_name("namespace")
 OLDEST = (1, 31)
 """The oldest Kubernetes that has everything that is used here."""
 
@@ -69,6 +70,17 @@ def _one_must_exist(variable: str) -> None:
 
 def _in_cluster(settings: Settings) -> bool:
     return settings.kubeconfig is None and "KUBECONFIG" not in os.environ and SERVICE_ACCOUNT.exists()
+
+
+def lease_namespace(settings: Settings) -> str:
+    """The namespace of the Lease: as set, else that of the pod."""
+    if settings.leader_elect_namespace is not None:
+        return settings.leader_elect_namespace
+    try:
+        return OWN_NAMESPACE.read_text().strip()
+    except OSError as error:
+        why = "which namespace is this process in? It runs in no pod"
+        raise StartError(f"--leader-elect: {why}; set --leader-elect-namespace") from error
 
 
 async def connection_info(configuration: Configuration) -> Connection:

@@ -25,8 +25,15 @@ LAG_ALLOWED = 30.0
 class Health:
     """What the probes ask about."""
 
-    def __init__(self, *, oldest_in_queue: Callable[[], float], resync_seconds: float) -> None:
+    def __init__(
+        self,
+        *,
+        oldest_in_queue: Callable[[], float],
+        resync_seconds: float,
+        lease_trouble: Callable[[], str] = lambda: "",
+    ) -> None:
         self._oldest_in_queue = oldest_in_queue
+        self._lease_trouble = lease_trouble
         self._resync_seconds = resync_seconds
         self._synced_at: float | None = None
         self._lag = 0.0
@@ -58,6 +65,13 @@ class Health:
                 found.append(f"the last full list is {age:.0f} s old")
         return found
 
+    def unready(self) -> str:
+        """Why the operator could not do its work, or take it over at once; empty when it could."""
+        if self.waiting_for:
+            return f"waiting for {self.waiting_for}"
+        trouble = self._lease_trouble()
+        return f"no word about the lease: {trouble}" if trouble else ""
+
     async def serve(self, host: str, port: int) -> web.AppRunner:
         """Start to answer; the caller cleans the runner up."""
         app = web.Application()
@@ -75,7 +89,7 @@ class Health:
         return web.Response(status=503 if complaints else 200, text="; ".join(complaints) or "ok")
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        waiting = f"waiting for {self.waiting_for}" if self.waiting_for else ""
+        waiting = self.unready()
         return web.Response(status=503 if waiting else 200, text=waiting or "ok")
 
     async def _metrics(self, _: web.Request) -> web.Response:

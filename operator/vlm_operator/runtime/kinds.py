@@ -41,6 +41,7 @@ CLAIM = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 STORAGE_CLASS = Kind("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
 NODE = Kind("", "v1", "nodes", "Node", namespaced=False)
 EVENT = Kind("events.k8s.io", "v1", "events", "Event")
+LEASE = Kind("coordination.k8s.io", "v1", "leases", "Lease")
 
 CHILDREN = (POD, SERVICE, CONFIG_MAP, CONTROLLER_REVISION)
 WATCHED = (VLM_DEPLOYMENT, *CHILDREN)

@@ -10,6 +10,7 @@ second port, since lists with keys are merged by ownership.
 import json
 import re
 import time
+from collections.abc import Callable
 from typing import Any
 
 import aiohttp
@@ -26,6 +27,7 @@ CALL_TIMEOUT = 20.0
 """Seconds for one call."""
 PAGE = 500
 """Objects per page of a list."""
+NOT_LEADER = "NotLeader"
 STRATEGIC = "application/strategic-merge-patch+json"
 MERGE = "application/merge-patch+json"
 YAML = "application/yaml"
@@ -42,9 +44,14 @@ class KubeError(Exception):
 
 
 class Kube:
-    """A connection to one API server."""
+    """A connection to one API server.
 
-    def __init__(self, configuration: Configuration) -> None:
+    `time_left` is asked right before each call that may change something: the seconds in which the call must have ended, 0
+    when it must not be sent. Such a call fails then with the reason `NOT_LEADER`.
+    """
+
+    def __init__(self, configuration: Configuration, *, time_left: Callable[[], float] = lambda: CALL_TIMEOUT) -> None:
+        self._time_left = time_left
         configuration.connection_pool_maxsize = 64
         self._client = ApiClient(configuration)
         self._client.user_agent = OPERATOR
@@ -150,8 +157,6 @@ class Kube:
         query: Object | None = None,
         content: str = "application/json",
     ) -> Object:
-        started = time.monotonic()
-        code = 0
         try:
             prepared = await self._client.param_serialize(
                 method,
@@ -161,8 +166,19 @@ class Kube:
                 body=body,
                 auth_settings=["BearerToken"],
             )
-            method, url, headers, data = prepared[:4]
-            response = await self._client.call_api(method, url, headers, data, _request_timeout=CALL_TIMEOUT)
+        except OSError as error:
+            raise KubeError(0, "Unreachable", f"no credentials for the API server: {error}") from error
+        seconds = CALL_TIMEOUT if method == "GET" else min(CALL_TIMEOUT, self._time_left())
+        if seconds <= 0:
+            raise KubeError(0, NOT_LEADER, "not sent: the lease may have expired, and another operator may lead now")
+        return await self._sent(prepared[:4], seconds=seconds, verb=verb, kind=kind)
+
+    async def _sent(self, request: tuple[Any, ...], *, seconds: float, verb: str, kind: str) -> Object:
+        started = time.monotonic()
+        code = 0
+        try:
+            method, url, headers, data = request
+            response = await self._client.call_api(method, url, headers, data, _request_timeout=seconds)
             payload = await response.read()  # type: ignore[no-untyped-call] # the client is not typed
             code = response.status
         except ApiException as error:

@@ -6,21 +6,24 @@ import logging
 import random
 import signal
 import socket
+import uuid
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import kopf
 from kopf._cogs.structs.references import Insights  # no public name, see `watching.keep_watching`
+from kubernetes.aio.client import Configuration
 
 from vlm_operator import __version__
 from vlm_operator.runtime import telemetry
 from vlm_operator.runtime.apply import Applier
 from vlm_operator.runtime.cache import Cache, Key
-from vlm_operator.runtime.connection import check_version, connect, connection_info
+from vlm_operator.runtime.connection import check_version, connect, connection_info, lease_namespace
 from vlm_operator.runtime.gather import Gatherer
 from vlm_operator.runtime.health import Health
 from vlm_operator.runtime.kinds import CHILDREN, VLM_DEPLOYMENT, Kind
 from vlm_operator.runtime.kube import Kube, KubeError
+from vlm_operator.runtime.lease import Durations, Lease
 from vlm_operator.runtime.publish import Publisher
 from vlm_operator.runtime.queue import WorkQueue
 from vlm_operator.runtime.reconcile import Reconciler
@@ -37,9 +40,9 @@ CRD_RETRY = 2.0
 
 
 class Operator:
-    """One running operator."""
+    """One running operator. With a lease it follows what happens, and acts once and while it holds the lease."""
 
-    def __init__(self, settings: Settings, kube: Kube, catalogue: Catalogue) -> None:
+    def __init__(self, settings: Settings, kube: Kube, catalogue: Catalogue, *, lease: Lease | None = None) -> None:
         self._settings = settings
         self._kube = kube
         self._cache = Cache()
@@ -50,7 +53,15 @@ class Operator:
             Applier(kube, self._cache, gatherer),
             Publisher(kube, self._cache, instance=socket.gethostname()[:128]),
         )
-        self.health = Health(oldest_in_queue=self._queue.oldest_age, resync_seconds=settings.resync_seconds)
+        self._lease = lease
+        self._acts = lease is None
+        self._synced = asyncio.Event()
+        self.health = Health(
+            oldest_in_queue=self._queue.oldest_age,
+            resync_seconds=settings.resync_seconds,
+            lease_trouble=lambda: lease.trouble if lease is not None else "",
+        )
+        telemetry.LEADER.set_function(lambda: float(lease is None or lease.time_left() > 0))
 
     def feed(self, kind: Kind, event: str | None, obj: dict[str, Any]) -> None:
         """Take in one watch event."""
@@ -60,8 +71,22 @@ class Operator:
     async def work(self) -> None:
         """Fill the cache, then work for ever. Nothing is planned before every watched kind was listed once."""
         await self._first_list()
+        self._synced.set()
+        await asyncio.gather(self._resync(), self._act())
+
+    async def stand(self, lease: Lease) -> None:
+        """Be a candidate as soon as the work could be taken over. Ends only with `LeaseLostError`."""
+        await self._synced.wait()
+        await lease.hold()
+
+    async def _act(self) -> None:
+        if self._lease is not None:
+            await self._lease.acquired.wait()
+            self._acts = True
+            # The watches may be behind the last deeds of another leader.
+            await self._first_list()
         workers = [self._queue.work(self._look, on_error=self._complain) for _ in range(self._settings.workers)]
-        await asyncio.gather(self._resync(), *workers)
+        await asyncio.gather(*workers)
 
     async def _look(self, key: Key) -> float | None:
         with telemetry.RECONCILE_SECONDS.time():
@@ -109,7 +134,7 @@ class Operator:
         self.health.synced()
 
     def _enqueue(self, keys: set[Key]) -> None:
-        for key in keys:
+        for key in keys if self._acts else ():
             self._queue.add(key)
         telemetry.DEPLOYMENTS.set(sum(1 for _ in self._cache.deployments()))
 
@@ -139,10 +164,11 @@ async def _serve(settings: Settings, catalogue: Catalogue, stop: asyncio.Event) 
     """Serve until `stop`, or until the watches end."""
     shell_runs = asyncio.Event()
     configuration = await connect(settings)
-    kube = Kube(configuration)
     async with contextlib.AsyncExitStack() as stack:
+        lease = _candidate(settings, configuration, stack) if settings.leader_elect else None
+        kube = Kube(configuration, time_left=lease.time_left) if lease is not None else Kube(configuration)
         stack.push_async_callback(kube.close)
-        operator = Operator(settings, kube, catalogue)
+        operator = Operator(settings, kube, catalogue, lease=lease)
         runner = await operator.health.serve(settings.health_host, settings.health_port)
         stack.push_async_callback(runner.cleanup)
         check_version(await kube.server_version())
@@ -158,9 +184,27 @@ async def _serve(settings: Settings, catalogue: Catalogue, stop: asyncio.Event) 
             ready_flag=shell_runs,
         )
         guard = keep_watching(insights, served=lambda: kube.serves(VLM_DEPLOYMENT))
-        await _until_the_first_ends(
-            _told_to_stop(stop, shell_runs), _watch(shell), guard, operator.work(), operator.health.measure_lag()
-        )
+        parts = [_told_to_stop(stop, shell_runs), _watch(shell), guard, operator.work(), operator.health.measure_lag()]
+        if lease is not None:
+            parts.append(operator.stand(lease))
+            stack.push_async_callback(lease.release)
+        await _until_the_first_ends(*parts)
+
+
+def _candidate(settings: Settings, configuration: Configuration, stack: contextlib.AsyncExitStack) -> Lease:
+    """A candidate with a connection of its own: renewals neither wait for other calls nor are bound to what they win."""
+    connection = Kube(configuration)
+    stack.push_async_callback(connection.close)
+    return Lease(
+        connection,
+        namespace=lease_namespace(settings),
+        identity=f"{socket.gethostname()}_{uuid.uuid4().hex[:12]}",
+        durations=Durations(
+            lease_seconds=settings.leader_elect_lease_seconds,
+            deadline_seconds=settings.leader_elect_deadline_seconds,
+            retry_seconds=settings.leader_elect_retry_seconds,
+        ),
+    )
 
 
 async def _watch(shell: Coroutine[Any, Any, None]) -> None:

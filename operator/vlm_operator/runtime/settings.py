@@ -3,7 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+
+Namespace = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
 
 
 class Settings(BaseModel):
@@ -15,7 +18,7 @@ class Settings(BaseModel):
     """File to connect with. Default: KUBECONFIG, else the pod's ServiceAccount, else ~/.kube/config."""
     context: str | None = None
     """Context within the file. Default: its current one."""
-    namespaces: tuple[Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")], ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
     """Namespaces to serve. Default: all."""
     catalogues: tuple[Path, ...] = ()
     """Files with further models and GPUs, and folders of such files."""
@@ -31,3 +34,27 @@ class Settings(BaseModel):
     """Deployments that are looked at at the same time."""
     resync_seconds: float = Field(default=300.0, ge=1.0)
     """Seconds between full lists, which find what a watch may have missed."""
+    leader_elect: bool = False
+    """Act only while this process holds the Lease."""
+    leader_elect_namespace: Namespace | None = None
+    """Namespace of the Lease. Default: that of the pod."""
+    leader_elect_lease_seconds: int = Field(default=15, ge=2, le=3600)
+    """Seconds without a renewal after which another operator takes over."""
+    leader_elect_deadline_seconds: float = Field(default=10.0, gt=0.0, validate_default=True)
+    """Seconds without a renewal after which the leader stops acting."""
+    leader_elect_retry_seconds: float = Field(default=2.0, ge=0.1, validate_default=True)
+    """Seconds between renewals, and between the looks of those that follow."""
+
+    @field_validator("leader_elect_deadline_seconds")
+    @classmethod
+    def _below_the_lease(cls, value: float, others: ValidationInfo) -> float:
+        if value >= others.data.get("leader_elect_lease_seconds", float("inf")):
+            raise PydanticCustomError("too_long", "must be less than --leader-elect-lease-seconds")
+        return value
+
+    @field_validator("leader_elect_retry_seconds")
+    @classmethod
+    def _below_the_deadline(cls, value: float, others: ValidationInfo) -> float:
+        if value > others.data.get("leader_elect_deadline_seconds", float("inf")) / 3:
+            raise PydanticCustomError("too_long", "must be at most a third of --leader-elect-deadline-seconds")
+        return value

@@ -14,6 +14,18 @@ from vlm_operator.cli.operator import main
         ("--namespace=Team A", "--namespace Team A must be the name of a namespace: lower-case letters, digits and -"),
         ("--health-port=70000", "--health-port 70000 must be less than or equal to 65535"),
         ("--workers=0", "--workers 0 must be greater than or equal to 1"),
+        (
+            "--leader-elect-namespace=A b",
+            "--leader-elect-namespace A b must be the name of a namespace: lower-case letters, digits and -",
+        ),
+        (
+            "--leader-elect-lease-seconds=10",
+            "--leader-elect-deadline-seconds 10.0 must be less than --leader-elect-lease-seconds",
+        ),
+        (
+            "--leader-elect-retry-seconds=4",
+            "--leader-elect-retry-seconds 4.0 must be at most a third of --leader-elect-deadline-seconds",
+        ),
         ("--resync-seconds=0.5", "--resync-seconds 0.5 must be greater than or equal to 1"),
     ],
 )

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from vlm_operator.runtime.connection import Connection, StartError, connect, connection_info
+from vlm_operator.runtime import connection
+from vlm_operator.runtime.connection import Connection, StartError, connect, connection_info, lease_namespace
 from vlm_operator.runtime.settings import Settings
 
 KUBECONFIG = {
@@ -42,3 +43,14 @@ async def test_certificates_are_checked_as_kubernetes_does_by_both_clients(
     assert context.check_hostname
     assert configuration.disable_strict_ssl_verification
     assert configuration.verify_ssl
+
+
+def test_the_lease_lies_in_the_namespace_of_the_pod_unless_another_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "OWN_NAMESPACE", tmp_path / "namespace")
+    assert lease_namespace(Settings(leader_elect_namespace="ops")) == "ops"
+    with pytest.raises(StartError, match="set --leader-elect-namespace"):
+        lease_namespace(Settings())
+    (tmp_path / "namespace").write_text("vlm-system\n")
+    assert lease_namespace(Settings()) == "vlm-system"

@@ -41,6 +41,16 @@ async def test_before_the_first_list_it_is_alive_but_not_ready() -> None:
     assert health.waiting_for == "the first full list"
 
 
+async def test_a_follower_is_ready_unless_it_cannot_get_at_the_lease() -> None:
+    trouble = "403 Forbidden: leases is forbidden"
+    health = Health(oldest_in_queue=lambda: 0.0, resync_seconds=RESYNC, lease_trouble=lambda: trouble)
+    assert health.unready() == "waiting for the first full list"
+    health.synced()
+    assert health.unready() == f"no word about the lease: {trouble}"
+    trouble = ""
+    assert health.unready() == ""
+
+
 async def test_an_event_loop_that_is_held_up(monkeypatch: pytest.MonkeyPatch) -> None:
     health = Health(oldest_in_queue=lambda: 0.0, resync_seconds=RESYNC)
     clock = Clock(monkeypatch)
