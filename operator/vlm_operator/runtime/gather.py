@@ -7,7 +7,7 @@ from typing import Any
 
 from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.replicas.evaluate import Judgement, evaluate, findings_that_count
-from vlm_operator.replicas.facts import Claim, Facts, Seen
+from vlm_operator.replicas.facts import Claim, Facts, GpuNode, Seen
 from vlm_operator.replicas.reading import read_replica, read_revision
 from vlm_operator.runtime.cache import Cache, Key, key_of
 from vlm_operator.runtime.kinds import BY_NAME, CLAIM, POD, STORAGE_CLASS
@@ -18,6 +18,8 @@ from vlm_operator.sizing.catalogue.loading import Catalogue
 READY_CLAIM_TRUSTED = 300.0
 """Seconds for which a bound claim is not read again."""
 OTHER_CLAIM_TRUSTED = 1.0
+JUDGEMENTS_KEPT = 64
+"""Deployments whose last judgement is kept. Several looks in a row at one of them are common; most rest for days."""
 
 
 @dataclass
@@ -33,6 +35,7 @@ class Gatherer:
         self._kube = kube
         self._cache = cache
         self._catalogue = catalogue
+        self._judged: dict[str, tuple[object, Judgement]] = {}
         self._nodes = Nodes(kube)
         self._claims: dict[tuple[str, str], _Known] = {}
         self._strangers: dict[Key, set[tuple[str, str]]] = {}
@@ -48,7 +51,7 @@ class Gatherer:
             self._strangers.pop(key, None)
             return None
         await self._look_for(key, expected)
-        judged = evaluate(resource, catalogue=self._catalogue, nodes=await self._nodes.gpu_nodes())
+        judged = self._judge(resource, await self._nodes.gpu_nodes())
         claim = await self._claim(key[0], judged.spec)
         return self._facts(key, resource, judged, claim=claim)
 
@@ -66,6 +69,17 @@ class Gatherer:
         self._strangers.get(key, set()).discard(place)
         if known is not None:
             self._cache.remove(kind, known, certain=True)
+
+    def _judge(self, resource: Mapping[str, Any], nodes: tuple[GpuNode, ...]) -> Judgement:
+        metadata = resource["metadata"]
+        read = (metadata["generation"], metadata.get("annotations"), nodes)
+        known, judged = self._judged.pop(metadata["uid"], (None, None))
+        if judged is None or known != read:
+            judged = evaluate(resource, catalogue=self._catalogue, nodes=nodes)
+        self._judged[metadata["uid"]] = (read, judged)
+        if len(self._judged) > JUDGEMENTS_KEPT:
+            del self._judged[next(iter(self._judged))]
+        return judged
 
     async def _look_at_strangers(self, key: Key) -> None:
         for place in tuple(self._strangers.get(key, ())):

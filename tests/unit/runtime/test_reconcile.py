@@ -9,7 +9,9 @@ import pytest
 
 from unit.replicas.examples import NAME, NAMESPACE, NOW, raw_spec
 from unit.runtime.small_api import SmallApi
-from vlm_operator.api.names import DEPLOYMENT_LABEL
+from vlm_operator.api.names import DEPLOYMENT_LABEL, RESTARTED_AT
+from vlm_operator.replicas.evaluate import Judgement, evaluate
+from vlm_operator.runtime import gather
 from vlm_operator.runtime.apply import Applier
 from vlm_operator.runtime.cache import Cache
 from vlm_operator.runtime.gather import Gatherer
@@ -53,6 +55,12 @@ class House:
         live = self.api.objects["VLMDeployment", NAME]
         metadata = live["metadata"] | {"generation": live["metadata"]["generation"] + 1}
         self.api.hold(VLM_DEPLOYMENT, live | {"metadata": metadata, "spec": raw_spec(**sections)}, watched=True)
+
+    def annotate(self, annotations: dict[str, str]) -> None:
+        live = self.api.objects["VLMDeployment", NAME]
+        self.api.hold(
+            VLM_DEPLOYMENT, live | {"metadata": live["metadata"] | {"annotations": annotations}}, watched=True
+        )
 
     async def look(self) -> float | None:
         return await self.reconciler.reconcile(KEY)
@@ -106,6 +114,26 @@ async def test_when_nothing_changes_nothing_is_called() -> None:
         house.now += 60
         assert await house.look() is None
     assert not house.api.calls
+
+
+async def test_what_is_written_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[int] = []
+
+    def counted(resource: dict[str, Any], **surroundings: Any) -> Judgement:
+        judged.append(resource["metadata"]["generation"])
+        return evaluate(resource, **surroundings)
+
+    monkeypatch.setattr(gather, "evaluate", counted)
+    house = await House(replicas=2).settled()
+    assert judged == [1]
+    house.edit(replicas=3)
+    await house.settled()
+    assert judged == [1, 2]
+    before = set(house.pods())
+    house.annotate({RESTARTED_AT: "2026-01-01T00:00:00Z"})
+    await house.settled()
+    assert judged == [1, 2, 2]
+    assert set(house.pods()) - before
 
 
 async def test_a_deployment_that_is_gone_or_goes_is_left_alone() -> None:
