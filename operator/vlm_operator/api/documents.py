@@ -27,7 +27,7 @@ def parse(text: str) -> list[Any]:
     """Return the documents of a text without the empty ones. Raises UnusableTextError, RecursionError."""
     if text.lstrip().startswith("{"):  # JSON writes some characters in a way that YAML does not know
         with contextlib.suppress(ValueError):
-            document = json.loads(text)
+            document = json.loads(text, object_pairs_hook=_distinct)
             json.dumps(document, ensure_ascii=False).encode()  # half of a surrogate pair is no text
             return [document]
     import yaml  # noqa: PLC0415 # a program that reads nothing starts quickly
@@ -42,6 +42,19 @@ def parse(text: str) -> list[Any]:
             for first, resolvers in base.yaml_implicit_resolvers.items()
         }
 
+        def flatten_mapping(self, node: yaml.MappingNode) -> None:
+            """Refuse a key that is there twice, as the API server does, before merged keys come in."""
+            lines: dict[str, int] = {}
+            for key, _ in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    continue
+                mark = key.start_mark
+                if key.value in lines:
+                    problem = f"the key {key.value!r} is already in line {lines[key.value]}; keep one of them"
+                    raise yaml.constructor.ConstructorError(None, None, problem, mark)
+                lines[key.value] = mark.line + 1
+            super().flatten_mapping(node)
+
     try:
         documents = [document for document in yaml.load_all(text, Loader) if document is not None]  # safe
     except yaml.MarkedYAMLError as error:
@@ -55,6 +68,14 @@ def parse(text: str) -> list[Any]:
     if _values(documents, {}) > MOST_VALUES:
         raise UnusableTextError(f"holds more than {MOST_VALUES} values once its aliases are written out")
     return documents
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of a JSON text. One with a key twice is left to YAML, which says where it stands."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is there twice")
+    return found
 
 
 def _values(value: Any, known: dict[int, int]) -> int:

@@ -79,6 +79,11 @@ HEAD = "apiVersion: vlm.dev/v1alpha1\nkind: VLMDeployment\n"
         ),
         ("a: [\n", "is not YAML: line 2, column 1: did not find expected node content"),
         ("a: &a [1]\nb: *c\n", "is not YAML: line 2, column 4: found undefined alias"),
+        ("a: 1\nb: 2\na: 3\n", "is not YAML: line 3, column 1: the key 'a' is already in line 1; keep one of them"),
+        (
+            '{"a": {"b": 1,\n"b": 2}}',
+            "is not YAML: line 2, column 1: the key 'b' is already in line 1; keep one of them",
+        ),
         ("a: \x07", "is not YAML: unacceptable character #x0007: control characters are not allowed"),
         ("a: !!python/none\n", "is not YAML: line 1, column 4: could not determine a constructor for the tag"),
         ("a: !!int x\n", "is not YAML: a value does not fit its type"),
@@ -99,6 +104,12 @@ def test_what_is_not_one_deployment_is_told_in_a_sentence(
     said = capsys.readouterr()
     assert said.err.startswith(f"kubectl vlm: standard input {sentence}")
     assert (said.err.count("\n"), said.out) == (1, "")
+
+
+def test_a_merged_key_may_be_given_anew(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    text = SAMPLE.read_text().replace("metadata:", "metadata:\n  labels: {<<: {team: a, tier: b}, team: c}", 1)
+    assert _run(text, monkeypatch) == 0
+    assert capsys.readouterr().out
 
 
 def test_a_date_is_text_as_it_is_to_kubectl(
