@@ -9,12 +9,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import core, creation, laptop, sizing
+from bench import core, creation, fleet, laptop, sizing
 from bench.table import Row, table
 
 BENCHES: dict[str, Callable[[bool], list[Row]]] = {
     "core": core.measure,
     "creation": creation.measure,
+    "fleet": fleet.measure,
     "laptop": laptop.measure,
     "sizing": sizing.measure,
 }

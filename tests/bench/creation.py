@@ -1,85 +1,23 @@
 """From a resource to its pods: ours against a Deployment of the same pods, interleaved on one control plane."""
 
-import http.client
-import json
-import ssl
 import sys
-import threading
 import time
-import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
+from bench.observing import Connection, Object, PodWatch
 from bench.table import Row, percentile
 from cluster.support.operator import CRD, RunningOperator, manifest
 from controlplane import ControlPlane, l4
 
-Object = dict[str, Any]
 NAMESPACE = "bench"
-
-PATIENCE = 60.0
-
-
-class Connection:
-    """One kept-alive connection, so that no handshake is measured."""
-
-    def __init__(self, plane: ControlPlane) -> None:
-        where = urllib.parse.urlsplit(plane.server)
-        self._tls = ssl.create_default_context(cafile=str(plane.ca_file))
-        self._tls.load_cert_chain(str(plane.pki / "admin.crt"), str(plane.pki / "admin.key"))
-        self._http = http.client.HTTPSConnection(where.hostname or "", where.port, context=self._tls, timeout=PATIENCE)
-
-    def call(self, method: str, path: str, body: Object | None = None) -> Object:
-        """One request; an error of the server is raised with its words."""
-        self._http.request(method, path, json.dumps(body) if body else None, {"Content-Type": "application/json"})
-        answer = self._http.getresponse()
-        found: Object = json.loads(answer.read())
-        if answer.status >= 400:
-            raise RuntimeError(found.get("message"))
-        return found
-
-    def stream(self, path: str) -> Iterator[Object]:
-        """The events of a watch, for ever."""
-        self._http.request("GET", path)
-        answer = self._http.getresponse()
-        while line := answer.readline():
-            yield json.loads(line)
-
-
-class PodWatch:
-    """When pods appeared and went, as a watch tells."""
-
-    def __init__(self, plane: ControlPlane) -> None:
-        self._connection = Connection(plane)
-        self._changed = threading.Condition()
-        self._there: dict[str, float] = {}
-        threading.Thread(target=self._follow, daemon=True).start()
-
-    def _follow(self) -> None:
-        for event in self._connection.stream(f"/api/v1/namespaces/{NAMESPACE}/pods?watch=true"):
-            now, name = time.perf_counter(), event["object"]["metadata"]["name"]
-            with self._changed:
-                if event["type"] == "ADDED":
-                    self._there[name] = now
-                elif event["type"] == "DELETED":
-                    self._there.pop(name, None)
-                self._changed.notify_all()
-
-    def when(self, count: int) -> float:
-        """Wait until exactly `count` pods are there; returns when the last of them appeared."""
-        with self._changed:
-            if not self._changed.wait_for(lambda: len(self._there) == count, timeout=PATIENCE):
-                message = f"{count} pods were not there within {PATIENCE:.0f} s; there are {len(self._there)}"
-                raise RuntimeError(message)
-            return max(self._there.values(), default=0.0)
 
 
 def measure(quick: bool) -> list[Row]:  # the one switch of every measurement
     """Time from the request that creates the resource until the last pod is visible to a watch."""
     rows = []
     with _bench_plane() as plane:
-        connection, watch = Connection(plane), PodWatch(plane)
+        connection, watch = Connection(plane), PodWatch(plane, NAMESPACE)
         for replicas in (1, 8):
             ours, theirs = _interleaved(connection, watch, replicas=replicas, rounds=3 if quick else 50)
             for share in (0.5, 0.99):

@@ -1,0 +1,109 @@
+"""A control plane seen by a measurement: one kept-alive connection, a watch of the pods, and the server's audit log."""
+
+import http.client
+import json
+import ssl
+import threading
+import time
+import urllib.parse
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from controlplane import ControlPlane
+
+Object = dict[str, Any]
+PATIENCE = 600.0
+"""Seconds for one step of a measurement."""
+
+
+class Connection:
+    """One kept-alive connection, so that no handshake is measured."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        where = urllib.parse.urlsplit(plane.server)
+        self._tls = ssl.create_default_context(cafile=str(plane.ca_file))
+        self._tls.load_cert_chain(str(plane.pki / "admin.crt"), str(plane.pki / "admin.key"))
+        self._http = http.client.HTTPSConnection(where.hostname or "", where.port, context=self._tls, timeout=PATIENCE)
+
+    def call(self, method: str, path: str, body: Object | None = None) -> Object:
+        """One request; an error of the server is raised with its words."""
+        self._http.request(method, path, json.dumps(body) if body else None, {"Content-Type": "application/json"})
+        answer = self._http.getresponse()
+        found: Object = json.loads(answer.read())
+        if answer.status >= 400:
+            raise RuntimeError(found.get("message"))
+        return found
+
+    def stream(self, path: str) -> Iterator[Object]:
+        """The events of a watch, for ever."""
+        self._http.request("GET", path)
+        answer = self._http.getresponse()
+        while line := answer.readline():
+            yield json.loads(line)
+
+
+class PodWatch:
+    """When pods appeared and went, as a watch tells."""
+
+    def __init__(self, plane: ControlPlane, namespace: str) -> None:
+        self._path = f"/api/v1/namespaces/{namespace}/pods?watch=true"
+        self._connection = Connection(plane)
+        self._changed = threading.Condition()
+        self._there: dict[str, float] = {}
+        threading.Thread(target=self._follow, daemon=True).start()
+
+    def _follow(self) -> None:
+        for event in self._connection.stream(self._path):
+            now, name = time.perf_counter(), event["object"]["metadata"]["name"]
+            with self._changed:
+                if event["type"] == "ADDED":
+                    self._there[name] = now
+                elif event["type"] == "DELETED":
+                    self._there.pop(name, None)
+                self._changed.notify_all()
+
+    def when(self, count: int) -> float:
+        """Wait until exactly `count` pods are there; returns when the last of them appeared."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: len(self._there) == count, timeout=PATIENCE):
+                message = f"{count} pods were not there within {PATIENCE:.0f} s; there are {len(self._there)}"
+                raise RuntimeError(message)
+            return max(self._there.values(), default=0.0)
+
+
+class AuditLog:
+    """The writes that the API server took from one user agent, as its audit log has them."""
+
+    POLICY = """
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - level: Metadata
+    verbs: [create, update, patch, delete, deletecollection]
+  - level: None
+"""
+
+    def __init__(self, folder: Path) -> None:
+        self._log = folder / "audit.log"
+        policy = folder / "audit-policy.yaml"
+        policy.write_text(self.POLICY)
+        self.apiserver_args = (f"--audit-policy-file={policy}", f"--audit-log-path={self._log}")
+
+    def size(self) -> int:
+        """A place in the log to read from later."""
+        return self._log.stat().st_size
+
+    def writes(self, user_agent: str, *, since: int) -> Counter[str]:
+        """How many writes there were since a place, by verb and resource."""
+        with self._log.open("rb") as log:
+            log.seek(since)
+            entries = [json.loads(line) for line in log]
+        return Counter(_what(entry) for entry in entries if entry.get("userAgent", "").startswith(user_agent))
+
+
+def _what(entry: Object) -> str:
+    about = entry["objectRef"]
+    return f"{entry['verb']} " + "/".join(about[part] for part in ("resource", "subresource") if part in about)
