@@ -93,7 +93,7 @@ def _plain_client(plane: ControlPlane, write: Writers, count: int) -> float:
 
     def post(mine: Connection, number: int) -> None:
         for plural, body in bodies.items():
-            named = body | {"metadata": {"name": f"m-{number}", "labels": body["metadata"].get("labels", {})}}
+            named = body | {"metadata": {"name": f"m-{number}", "labels": {"app": PLAIN}}}
             mine.call("POST", f"{KINDS[plural]}/{PLAIN}/{plural}", named)
 
     watch = PodWatch(plane, PLAIN)

@@ -40,10 +40,8 @@ class Applier:
         around = [action for action in actions if isinstance(action, Create | Repair)]
         deletions = [action for action in actions if isinstance(action, Delete)]
         replicas = [action for action in actions if isinstance(action, CreatePod)]
-        # Rendering takes as long as a call: a thread does it while the API server works on what stands around.
         outcomes, pods = await asyncio.gather(
-            self._together(key, [(action, partial(self._set_up, action)) for action in around]),
-            asyncio.to_thread(_rendered, replicas),
+            self._together(key, [(action, partial(self._set_up, action)) for action in around]), _rendered(replicas)
         )
         outcomes += await self._together(key, [(action, partial(self._delete, key, action)) for action in deletions])
         if all(outcome.refusal is None for outcome in outcomes if isinstance(outcome.action, Create)):
@@ -98,8 +96,13 @@ class Applier:
             self._cache.remove(kind, gone, certain=True)
 
 
-def _rendered(actions: Sequence[CreatePod]) -> list[Object]:
-    """The pods to create, each revision and role rendered once."""
+async def _rendered(actions: Sequence[CreatePod]) -> list[Object]:
+    """The pods to create. It takes as long as a call: a thread does it while the API server works on what stands around."""
+    return await asyncio.to_thread(_pods, actions) if actions else []
+
+
+def _pods(actions: Sequence[CreatePod]) -> list[Object]:
+    """Each revision and role is rendered once."""
     first: dict[tuple[str, str], Object] = {}
     pods = []
     for action in actions:

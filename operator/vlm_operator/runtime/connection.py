@@ -2,6 +2,8 @@
 
 import os
 import ssl
+import urllib.parse
+import urllib.request
 from pathlib import Path
 
 import kopf
@@ -52,7 +54,19 @@ async def connect(settings: Settings) -> Configuration:
         where = settings.kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
         message = f"no usable cluster configuration in {where}: {error}; set --kubeconfig or KUBECONFIG"
         raise StartError(message) from error
+    configuration.proxy = configuration.proxy or _proxy(configuration.host)
+    # Else the client would look at the environment at every call, each time in another thread.
+    configuration.client_session_kwargs = {"trust_env": False}
     return configuration
+
+
+def _proxy(server: str) -> str | None:
+    """The proxy that the environment names for a URL."""
+    where = urllib.parse.urlsplit(server)
+    if urllib.request.proxy_bypass(where.netloc):
+        return None
+    proxies = urllib.request.getproxies()
+    return proxies.get(where.scheme) or proxies.get("all")
 
 
 def _must_exist(kubeconfig: Path | None) -> None:
@@ -92,6 +106,7 @@ async def connection_info(configuration: Configuration) -> Connection:
         ca_path=configuration.ssl_ca_cert,
         insecure=not configuration.verify_ssl,
         token=token,
+        proxy_url=configuration.proxy,
         certificate_path=configuration.cert_file,
         private_key_path=configuration.key_file,
     )

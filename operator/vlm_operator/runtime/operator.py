@@ -61,6 +61,7 @@ class Operator:
             resync_seconds=settings.resync_seconds,
             lease_trouble=lambda: lease.trouble if lease is not None else "",
         )
+        telemetry.DEPLOYMENTS.set_function(lambda: float(sum(1 for _ in self._cache.deployments())))
         telemetry.LEADER.set_function(lambda: float(lease is None or lease.time_left() > 0))
 
     def feed(self, kind: Kind, event: str | None, obj: dict[str, Any]) -> None:
@@ -136,7 +137,6 @@ class Operator:
     def _enqueue(self, keys: set[Key]) -> None:
         for key in keys if self._acts else ():
             self._queue.add(key)
-        telemetry.DEPLOYMENTS.set(sum(1 for _ in self._cache.deployments()))
 
 
 async def run(settings: Settings, catalogue: Catalogue) -> None:

@@ -54,3 +54,35 @@ def test_the_lease_lies_in_the_namespace_of_the_pod_unless_another_is_set(
         lease_namespace(Settings())
     (tmp_path / "namespace").write_text("vlm-system\n")
     assert lease_namespace(Settings()) == "vlm-system"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "environment", "proxy"),
+    [
+        ({}, {}, None),
+        ({}, {"HTTPS_PROXY": "http://proxy:3128"}, "http://proxy:3128"),
+        ({}, {"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "10.0.0.1,127.0.0.1"}, None),
+        ({}, {"HTTP_PROXY": "http://proxy:3128"}, None),
+        ({}, {"ALL_PROXY": "http://proxy:3128"}, "http://proxy:3128"),
+        ({"proxy-url": "http://own:1"}, {"HTTPS_PROXY": "http://proxy:3128"}, "http://own:1"),
+    ],
+)
+async def test_both_clients_go_through_the_same_proxy(
+    cluster: dict[str, str],
+    environment: dict[str, str],
+    proxy: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    file = tmp_path / "kubeconfig"
+    clusters = [{"name": "a", "cluster": KUBECONFIG["clusters"][0]["cluster"] | cluster}]  # type: ignore[index] # a literal above
+    file.write_text(yaml.safe_dump(KUBECONFIG | {"clusters": clusters}))
+    configuration = await connect(Settings(kubeconfig=file))
+    info = await connection_info(configuration)
+    assert isinstance(info, Connection)
+    assert (configuration.proxy, info.proxy_url) == (proxy, proxy)
