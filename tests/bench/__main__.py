@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import core, creation, fleet, laptop, sizing
+from bench import core, creation, fleet, laptop, sizing, turmoil
 from bench.table import Row, table
 
 BENCHES: dict[str, Callable[[bool], list[Row]]] = {
@@ -18,6 +18,7 @@ BENCHES: dict[str, Callable[[bool], list[Row]]] = {
     "fleet": fleet.measure,
     "laptop": laptop.measure,
     "sizing": sizing.measure,
+    "turmoil": turmoil.measure,
 }
 RESULTS = Path(__file__).parents[2] / ".build" / "bench"
 

@@ -29,7 +29,8 @@ class Connection:
 
     def call(self, method: str, path: str, body: Object | None = None) -> Object:
         """One request; an error of the server is raised with its words."""
-        self._http.request(method, path, json.dumps(body) if body else None, {"Content-Type": "application/json"})
+        content = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        self._http.request(method, path, json.dumps(body) if body else None, {"Content-Type": content})
         answer = self._http.getresponse()
         found: Object = json.loads(answer.read())
         if answer.status >= 400:
