@@ -11,6 +11,7 @@ from vlm_operator.replicas.facts import Claim, Decision, Facts, Replica, Trouble
 from vlm_operator.status.census import Census
 
 ACCEPTED = "Accepted"
+AVAILABLE = "Available"
 COMPLETE = "Complete"
 LOADING = "Loading"
 NO_REVISION = "NeverAccepted"
@@ -131,15 +132,15 @@ def _available(decision: Decision, census: Census, causes: tuple[Cause, ...]) ->
     serving = f"{len(census.serving)} of {decision.replicas} replicas serve"
     taken = next((cause for cause in causes if cause.reason.endswith("NameTaken")), None)
     if taken is not None:
-        return Verdict(kind="Available", status="False", reason=taken.reason, message=taken.message)
+        return Verdict(kind=AVAILABLE, status="False", reason=taken.reason, message=taken.message)
     if decision.replicas == 0 and census.target is not None:
         message = f"{decision.message}: everything is turned off"
-        return Verdict(kind="Available", status="True", reason=SCALED_TO_ZERO, message=message)
+        return Verdict(kind=AVAILABLE, status="True", reason=SCALED_TO_ZERO, message=message)
     if census.target is not None and len(census.serving) >= decision.replicas:
-        return Verdict(kind="Available", status="True", reason="Available", message=serving)
+        return Verdict(kind=AVAILABLE, status="True", reason=AVAILABLE, message=serving)
     cause = causes[0] if causes else Cause(reason=LOADING, message=serving)
     message = serving if cause.reason == LOADING else f"{serving}: {cause.message}"
-    return Verdict(kind="Available", status="False", reason=cause.reason, message=message)
+    return Verdict(kind=AVAILABLE, status="False", reason=cause.reason, message=message)
 
 
 def _progressing(accepted: Verdict, census: Census, causes: tuple[Cause, ...]) -> Verdict:

@@ -7,7 +7,7 @@ from typing import Any
 from vlm_operator.replicas.actions import Action, CreatePod, Delete, Outcome, Repair
 from vlm_operator.replicas.facts import Memory
 from vlm_operator.replicas.slots import ADMISSION_REFUSED
-from vlm_operator.status.conditions import LOADING, NO_REVISION, READY, ROLLING_OUT
+from vlm_operator.status.conditions import AVAILABLE, LOADING, NO_REVISION, READY, ROLLING_OUT
 
 QUIET_REASONS = frozenset({LOADING, ROLLING_OUT, NO_REVISION})
 """Reasons for not being available that are no news at first: a normal start, and a refusal that Accepted tells."""
@@ -32,8 +32,10 @@ def deeds(outcomes: Iterable[Outcome], *, known: Memory, memory: Memory) -> tupl
 
 
 def turns(*, before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Event, ...]:
-    """Events for conditions that differ between two statuses."""
-    return tuple(_turns(before, after))
+    """Events for conditions that differ between two statuses. One that is Ready now is also Available, which needs no words."""
+    events = tuple(_turns(before, after))
+    ready = any(event.reason == READY for event in events)
+    return tuple(event for event in events if not (ready and event.reason == AVAILABLE))
 
 
 def _done(actions: list[Action]) -> Iterator[Event]:

@@ -36,7 +36,7 @@ def test_a_deployment_comes_up() -> None:
     cluster.look()
     assert cluster.condition("Ready")["status"] == "True"
     assert cluster.condition("Progressing")["reason"] == "Complete"
-    assert reasons(cluster) == ["ReplicaCreated", "Available", "Ready"]
+    assert reasons(cluster) == ["ReplicaCreated", "Ready"]
 
 
 def test_when_all_is_well_nothing_is_done_and_nothing_is_said() -> None:
@@ -209,7 +209,7 @@ def test_an_eviction_is_told_once_and_mended() -> None:
     cluster.look()
     assert sorted(reasons(cluster)) == ["Evicted", "Loading", "ReplicaCreated", "ReplicaRemoved"]
     cluster.settle(rounds=5)
-    assert reasons(cluster)[4:] == ["Available", "Ready"]
+    assert reasons(cluster)[4:] == ["Ready"]
 
 
 def test_a_plan_of_equal_facts_is_equal() -> None:

@@ -105,7 +105,7 @@ async def test_a_deployment_comes_up() -> None:
     await house.look()
     assert house.condition("Ready") == "True/Ready"
     assert house.status()["servingReplicas"] == 2
-    assert house.reasons() == ["ReplicaCreated", "Available", "Ready"]
+    assert house.reasons() == ["ReplicaCreated", "Ready"]
 
 
 async def test_when_nothing_changes_nothing_is_called() -> None:

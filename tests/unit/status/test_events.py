@@ -70,7 +70,9 @@ TURNS: list[tuple[str, dict[str, str], dict[str, str], list[tuple[str, str]]]] =
     # sentence, conditions before, conditions after, events
     ("a normal start", {}, {"Accepted": "True/Accepted", "Available": "False/Loading", "Ready": "False/Loading"}, []),
     ("it serves", {"Available": "False/Loading", "Ready": "False/Loading"},
-     {"Available": "True/Available", "Ready": "True/Ready"}, [("Normal", "Available"), ("Normal", "Ready")]),
+     {"Available": "True/Available", "Ready": "True/Ready"}, [("Normal", "Ready")]),
+    ("it serves with too few", {"Available": "False/Loading", "Ready": "False/Loading"},
+     {"Available": "True/Available", "Ready": "False/Loading"}, [("Normal", "Available")]),
     ("nothing changed", {"Available": "True/Available"}, {"Available": "True/Available"}, []),
     ("it is not served any more", {"Available": "True/Available", "Ready": "True/Ready"},
      {"Available": "False/Loading", "Ready": "False/Loading"}, [("Warning", "Loading")]),
