@@ -63,8 +63,9 @@ bench: tools ## measure; prints tables and writes JSON to .build/bench
 
 # -- generated files ---------------------------------------------------------------------------------------------------
 .PHONY: generate
-generate: $(READY) ## write the CRD, the golden pods and the reference pages anew
+generate: $(READY) ## write the CRD, the permissions, the golden pods and the reference pages anew
 	@$(BIN)/python -m vlm_operator.cli.operator crd > crds/vlmdeployments.vlm.dev.yaml
+	@$(BIN)/python -m permission_rules > charts/vlm-operator/files/permissions.yaml
 	@PYTHONPATH=$(PYTHONPATH):tests $(BIN)/python -m unit.engines.golden_files
 	@$(BIN)/python -m reference_docs docs/reference
 

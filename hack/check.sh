@@ -16,9 +16,14 @@ crd_is_current() {
     || { echo "crds/ differs from the types: run make generate"; return 1; }
 }
 
+permissions_are_current() {
+  "$bin/python" -m permission_rules | diff -u charts/vlm-operator/files/permissions.yaml - \
+    || { echo "the chart's permissions differ from the list in the code: run make generate"; return 1; }
+}
+
 reference_is_current() {
   "$bin/python" -m reference_docs --check docs/reference \
-    || { echo "docs/reference differs from the catalogue: run make generate"; return 1; }
+    || { echo "docs/reference differs from what it is made from: run make generate"; return 1; }
 }
 
 step format "$bin/ruff" format --check --quiet .
@@ -26,6 +31,7 @@ step lint "$bin/ruff" check --quiet .
 step types "$bin/mypy"
 step "import contracts" "$bin/lint-imports" --no-cache
 step "generated CRD" crd_is_current
+step "generated permissions" permissions_are_current
 step "reference pages" reference_is_current
 step "dead code" "$bin/vulture"
 

@@ -1,15 +1,16 @@
-"""Write docs/reference/models.md and gpus.md from the catalogue.
+"""Write docs/reference/models.md and gpus.md from the catalogue, and permissions.md from the list of permissions.
 
-python -m reference_docs FOLDER            write both files
-python -m reference_docs --check FOLDER    tell where they differ from the catalogue
+python -m reference_docs FOLDER            write the files
+python -m reference_docs --check FOLDER    tell where they differ from what they are made from
 """
 
 import difflib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from vlm_operator.api.architecture import Architecture
+from vlm_operator.runtime.permissions import PERMISSIONS, Permission, Scope
 from vlm_operator.sizing.catalogue.loading import Catalogue, builtin
 from vlm_operator.sizing.catalogue.rows import GpuRow, ModelRow, QuantisedRepo, QuantizationRow
 from vlm_operator.sizing.catalogue.sizes import expected_sizes
@@ -26,6 +27,21 @@ GPU_LABELS = (
     "`spec.gpu.product` takes; `-SHARED` may follow it (time slicing), or `-MIG-` and a slice.\n"
 )
 GENERATED = "<!-- Generated from the catalogue by `make generate`. -->\n"
+PERMISSIONS_HEAD = (
+    "<!-- Generated from operator/vlm_operator/runtime/permissions.py by `make generate`. -->\n",
+    "What the ServiceAccount of the operator may do: exactly this. It reads no Secret and may not grant rights.\n",
+)
+PLACES = {
+    Scope.NAMESPACED: (
+        "In every namespace that is served",
+        "A ClusterRole when all are served, else a Role in each.\n",
+    ),
+    Scope.OPERATOR_NAMESPACE: ("In the namespace of the operator", "A Role, needed with `--leader-elect` only.\n"),
+    Scope.CLUSTER: (
+        "In the whole cluster",
+        "A ClusterRole. Without it everything works; what is not known then is not checked.\n",
+    ),
+}
 
 
 def models_page(catalogue: Catalogue) -> str:
@@ -96,6 +112,24 @@ def gpus_page(catalogue: Catalogue) -> str:
             *_sources(catalogue, gpus),
         ]
     )
+
+
+def permissions_page() -> str:
+    """Return the page of the permissions, in Markdown."""
+    lines = ["# Permissions\n", *PERMISSIONS_HEAD]
+    for scope, (title, how) in PLACES.items():
+        rows = ((_api(one), _resource(one), one.verb, one.why) for one in PERMISSIONS if one.scope is scope)
+        lines += [f"## {title}\n", how, *table(("API group", "resource", "verb", "what for"), rows)]
+    return "\n".join(lines)
+
+
+def _api(permission: Permission) -> str:
+    return f"`{permission.kind.group}`" if permission.kind.group else "core"
+
+
+def _resource(permission: Permission) -> str:
+    names = ", ".join(f"`{name}`" for name in permission.names)
+    return f"`{permission.resource}`" + (f", only {names}" if names else "")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
@@ -227,23 +261,29 @@ def _sources(catalogue: Catalogue, rows: Iterable[ModelRow | GpuRow]) -> list[st
     return ["## Sources\n", *(f"- {key}: {catalogue.source(key)}" for key in keys), ""]
 
 
-PAGES = {"models.md": models_page, "gpus.md": gpus_page}
+PAGES: dict[str, Callable[[], str]] = {
+    "models.md": lambda: models_page(builtin()),
+    "gpus.md": lambda: gpus_page(builtin()),
+    "permissions.md": permissions_page,
+}
 
 
 def write(folder: Path) -> None:
     """Write the pages into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, page in PAGES.items():
-        (folder / name).write_text(page(builtin()), encoding="utf-8")
+        (folder / name).write_text(page(), encoding="utf-8")
 
 
 def differences(folder: Path) -> str:
-    """Return how the pages in `folder` differ from the catalogue, as a diff; empty when they do not."""
+    """Return how the pages in `folder` differ from what they are made from, as a diff; empty when they do not."""
     changes: list[str] = []
     for name, page in PAGES.items():
         path = folder / name
         there = path.read_text(encoding="utf-8") if path.is_file() else ""
-        changes += difflib.unified_diff(there.splitlines(), page(builtin()).splitlines(), str(path), "catalogue", n=0)
+        changes += difflib.unified_diff(
+            there.splitlines(), page().splitlines(), str(path), "as it would be written", n=0
+        )
     return "\n".join(changes)
 
 

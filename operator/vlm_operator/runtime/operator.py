@@ -176,7 +176,7 @@ async def _serve(settings: Settings, catalogue: Catalogue, stop: asyncio.Event) 
         insights = Insights()
         shell = kopf.operator(
             registry=registry_for(operator.feed, lambda: connection_info(configuration)),
-            settings=settings_for(namespaced=bool(settings.namespaces)),
+            settings=settings_for(),
             insights=insights,
             clusterwide=not settings.namespaces,
             namespaces=settings.namespaces,

@@ -48,8 +48,8 @@ def _register(registry: kopf.OperatorRegistry, kind: Kind, feed: Feed) -> None:
 async def keep_watching(insights: Insights, *, served: Callable[[], Awaitable[bool]]) -> None:
     """Make kopf watch VLMDeployments whenever the API server serves them, for ever.
 
-    kopf looks for the resources of a CRD when an event about it comes. The API server may announce the resource only after
-    the last such event; then kopf waits for ever, without a word. It also has no eye on CRDs where it may not list them.
+    kopf looks once, when it starts. It could follow CRDs, but for that it would have to read all those of the cluster, and still
+    miss a resource that the API server announces only after the last event about its CRD.
     `insights` has no public name in kopf, but is the parameter of `kopf.operator` by which this can be seen and mended.
     """
     kind = VLM_DEPLOYMENT
@@ -70,12 +70,12 @@ async def keep_watching(insights: Insights, *, served: Callable[[], Awaitable[bo
                 insights.revised.notify_all()
 
 
-def settings_for(*, namespaced: bool) -> kopf.OperatorSettings:
-    """Settings of kopf: server-side selectors, no events or peering of its own."""
+def settings_for() -> kopf.OperatorSettings:
+    """Settings of kopf: server-side selectors, no events, peering or eyes on CRDs of its own."""
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
     settings.peering.standalone = True
-    settings.scanning.disabled = namespaced
+    settings.scanning.disabled = True
     settings.process.ultimate_exiting_timeout = 10.0
     settings.queueing.exit_timeout = 0.5
     settings.persistence.diffbase_storage = NothingHandled()
