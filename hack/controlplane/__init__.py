@@ -7,6 +7,7 @@ with ControlPlane() as cluster:
 """
 
 from controlplane.api import Api, wait_until
+from controlplane.audit import AuditTrail, Call
 from controlplane.cluster import ControlPlane
 from controlplane.errors import ApiError, ControlPlaneError, PrerequisiteError, StartError, WaitTimeoutError
 from controlplane.nodes import GpuNode, a100, h100, l4
@@ -16,6 +17,8 @@ from controlplane.tools import ensure_tools
 __all__ = [
     "Api",
     "ApiError",
+    "AuditTrail",
+    "Call",
     "ControlPlane",
     "ControlPlaneError",
     "GpuNode",

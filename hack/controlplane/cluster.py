@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import yaml
 
-from controlplane import programs
+from controlplane import audit, programs
 from controlplane.api import Api, wait_until
 from controlplane.errors import ControlPlaneError, StartError, WaitTimeoutError
 from controlplane.kubeconfig import write_kubeconfig
@@ -116,6 +116,11 @@ class ControlPlane:
     def pki(self) -> Path:
         """Folder with admin.crt and admin.key, and the certificates of the programs."""
         return self._layout.pki
+
+    @property
+    def audit_log(self) -> Path:
+        """What service accounts asked of the API server, for an `AuditTrail`."""
+        return self._layout.audit_log
 
     @property
     def keeper_pid(self) -> int:
@@ -261,6 +266,7 @@ class ControlPlane:
         # One identity for all controllers: waiting for a token for each of them would double the time of a start.
         self._write_user("controller-manager", user="system:kube-controller-manager", groups=masters)
         (self.dir / "stages.yaml").write_text(render_stages(KUBERNETES.version))
+        (self.dir / "audit-policy.yaml").write_text(audit.POLICY)
         self.api = Api(
             self.server,
             ca_file=self.ca_file,

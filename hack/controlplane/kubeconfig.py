@@ -1,8 +1,9 @@
-"""Write kubeconfig files that carry their certificates inside, so that they work from anywhere."""
+"""Write kubeconfig files that carry their credentials inside, so that they work from anywhere."""
 
 import base64
 import json
 from pathlib import Path
+from typing import Any
 
 
 def write_kubeconfig(path: Path, *, server: str, ca_file: Path, user: str, certificate: Path, key: Path) -> Path:
@@ -19,6 +20,18 @@ def write_kubeconfig(path: Path, *, server: str, ca_file: Path, user: str, certi
         "contexts": [{"name": "controlplane", "context": {"cluster": "controlplane", "user": user}}],
         "current-context": "controlplane",
     }
+    return _write(path, config)
+
+
+def write_token_kubeconfig(path: Path, *, like: Path, user: str, token: str) -> Path:
+    """Write a kubeconfig for the cluster that `like` names, with a token in place of its credentials, and return `path`."""
+    config = json.loads(like.read_text())
+    config["users"] = [{"name": user, "user": {"token": token}}]
+    config["contexts"][0]["context"]["user"] = user
+    return _write(path, config)
+
+
+def _write(path: Path, config: dict[str, Any]) -> Path:
     path.touch(mode=0o600)
     path.write_text(json.dumps(config, indent=1))  # JSON is YAML
     return path

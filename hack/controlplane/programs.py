@@ -51,6 +51,11 @@ class Layout:
         """URL of the API server."""
         return f"https://127.0.0.1:{self.ports['apiserver']}"
 
+    @property
+    def audit_log(self) -> Path:
+        """What service accounts asked of the API server."""
+        return self.folder / "audit.log"
+
     def log(self, name: str) -> Path:
         """Log file of a program."""
         return self.folder / "logs" / f"{name}.log"
@@ -98,7 +103,11 @@ def etcd(layout: Layout) -> list[str | Path]:
 
 
 def apiserver(layout: Layout, extra: Sequence[str]) -> list[str | Path]:
-    """Command line of the API server; the admission plugins are the default ones."""
+    """Command line of the API server.
+
+    The admission plugins are the default ones and the one that asks owners of others for the right to block their deletion,
+    which some distributions have switched on.
+    """
     pki, eviction = layout.pki, layout.timing.node_eviction_seconds
     return [
         layout.tools["kube-apiserver"],
@@ -122,6 +131,9 @@ def apiserver(layout: Layout, extra: Sequence[str]) -> list[str | Path]:
         f"--proxy-client-cert-file={pki / 'front-proxy-client.crt'}",
         f"--proxy-client-key-file={pki / 'front-proxy-client.key'}",
         "--authorization-mode=RBAC",
+        "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
+        f"--audit-policy-file={layout.folder / 'audit-policy.yaml'}",
+        f"--audit-log-path={layout.audit_log}",
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={pki / 'service-accounts.pub'}",
         f"--service-account-signing-key-file={pki / 'service-accounts.key'}",

@@ -37,7 +37,7 @@ def perform(stage: Stage) -> None:
     say("* install the CustomResourceDefinition")
     stage.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(CRD))
     wait_until(lambda: stage.exists("vlmd"), "the API server serves the resource")
-    say("* start the operator")
+    say("* start the operator, with the ServiceAccount and the rights that an installation gives it")
     log = stage.start_operator()
     say(f"* create the claim that would hold the weights, then apply {SAMPLE.relative_to(ROOT)}")
     if not stage.exists("pvc", "models"):

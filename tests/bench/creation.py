@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from bench.observing import Connection, Object, PodWatch
 from bench.table import Row, percentile
-from cluster.support.operator import CRD, RunningOperator, manifest
+from cluster.support.operator import CRD, RunningOperator, assert_permitted, manifest
 from controlplane import ControlPlane, l4
 
 NAMESPACE = "bench"
@@ -38,6 +38,7 @@ def _bench_plane() -> Iterator[ControlPlane]:
         plane.bound_claim(NAMESPACE, "models")
         RunningOperator(plane, "vlm-operator").start()
         yield plane
+        assert_permitted()
 
 
 def _interleaved(

@@ -2,19 +2,16 @@
 
 import re
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import local
 
-from bench.observing import AuditLog, Connection, Object, PodWatch
+from bench.observing import Connection, Object, PodWatch, writes
 from bench.table import Row
-from cluster.support.operator import CRD, RunningOperator, manifest
-from controlplane import ControlPlane, GpuNode, l4, wait_until
-from vlm_operator.api.names import OPERATOR
+from cluster.support.operator import CRD, RunningOperator, assert_permitted, manifest
+from controlplane import AuditTrail, ControlPlane, GpuNode, l4, wait_until
 
 OURS, PLAIN = "fleet", "plain"
 """Namespaces."""
@@ -35,23 +32,23 @@ SMALL = {"resources": {"requests": {"cpu": "10m", "memory": "64Mi"}}}
 def measure(quick: bool) -> list[Row]:  # the one switch of every measurement
     """Creation against a plain client in the same run, rest, and restart."""
     count, rest = (100, 10.0) if quick else (1000, 60.0)
-    with tempfile.TemporaryDirectory() as folder:
-        audit = AuditLog(Path(folder))
-        with ControlPlane(apiserver_args=audit.apiserver_args) as plane:
-            plane.add_gpu_nodes(*gpu_nodes(count + 1))
-            plane.install_crd(CRD)
-            for namespace in (OURS, PLAIN):
-                body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-                plane.api.post("/api/v1/namespaces", body)
-            plane.bound_claim(OURS, "models")
-            operator = RunningOperator(plane, "vlm-operator").start()
-            write = Writers(plane)
-            plain = _plain_client(plane, write, count)
-            return [
-                *_creation(plane, write, audit, operator, count=count, plain=plain),
-                *_rest(operator, audit, count=count, seconds=rest),
-                *_restart(plane, operator, count=count),
-            ]
+    with ControlPlane() as plane:
+        plane.add_gpu_nodes(*gpu_nodes(count + 1))
+        plane.install_crd(CRD)
+        for namespace in (OURS, PLAIN):
+            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+            plane.api.post("/api/v1/namespaces", body)
+        plane.bound_claim(OURS, "models")
+        operator = RunningOperator(plane, "vlm-operator").start()
+        write, audit = Writers(plane), AuditTrail(plane.audit_log)
+        plain = _plain_client(plane, write, count)
+        rows = [
+            *_creation(plane, write, audit, operator, count=count, plain=plain),
+            *_rest(operator, audit, count=count, seconds=rest),
+            *_restart(plane, operator, count=count),
+        ]
+        assert_permitted()
+        return rows
 
 
 class Writers:
@@ -129,9 +126,10 @@ def _template(plane: ControlPlane, connection: Connection) -> dict[str, Object]:
 
 
 def _creation(
-    plane: ControlPlane, write: Writers, audit: AuditLog, operator: RunningOperator, *, count: int, plain: float
+    plane: ControlPlane, write: Writers, audit: AuditTrail, operator: RunningOperator, *, count: int, plain: float
 ) -> list[Row]:
-    watch, place, before = PodWatch(plane, OURS), audit.size(), resources(operator)
+    watch, before = PodWatch(plane, OURS), resources(operator)
+    audit.news()
 
     def create(mine: Connection, number: int) -> None:
         path = f"/apis/vlm.dev/v1alpha1/namespaces/{OURS}/vlmdeployments"
@@ -145,10 +143,10 @@ def _creation(
     progress("all become Ready")
     _settle(plane, operator, count)
     cpu = resources(operator)["process_cpu_seconds_total"] - before["process_cpu_seconds_total"]
-    writes = audit.writes(OPERATOR, since=place)
-    print(f"  writes: {_told(writes)}; resources sent within {created:.1f} s", file=sys.stderr)
-    status, events = writes.pop("patch vlmdeployments/status", 0), writes.pop("create events", 0)
-    each = f"{sum(writes.values()) / count:.2f} objects, {status / count:.2f} status, {events / count:.2f} events"
+    done = writes(audit.news())
+    print(f"  writes: {_told(done)}; resources sent within {created:.1f} s", file=sys.stderr)
+    status, events = done.pop("patch vlmdeployments/status", 0), done.pop("create events", 0)
+    each = f"{sum(done.values()) / count:.2f} objects, {status / count:.2f} status, {events / count:.2f} events"
     return [
         Row(
             what=f"{count} resources at once, until all pods exist",
@@ -177,17 +175,17 @@ def _settle(plane: ControlPlane, operator: RunningOperator, count: int) -> None:
     time.sleep(5)
 
 
-def _rest(operator: RunningOperator, audit: AuditLog, *, count: int, seconds: float) -> list[Row]:
+def _rest(operator: RunningOperator, audit: AuditTrail, *, count: int, seconds: float) -> list[Row]:
     progress(f"{seconds:.0f} s at rest")
-    place, before, started = audit.size(), resources(operator), time.perf_counter()
+    audit.news()
+    before, started = resources(operator), time.perf_counter()
     time.sleep(seconds)
     after, passed = resources(operator), time.perf_counter() - started
-    writes = audit.writes(OPERATOR, since=place)
     cpu = (after["process_cpu_seconds_total"] - before["process_cpu_seconds_total"]) / passed
     return [
         Row(
             what=f"{count} resources at rest for {seconds:.0f} s: writes",
-            ours=_told(writes) or "none",
+            ours=_told(writes(audit.news())) or "none",
             aim="only Lease renewals",
         ),
         Row(what="CPU", ours=f"{cpu:.3f} cores", aim="< 0.05"),
@@ -221,8 +219,8 @@ def _uids(plane: ControlPlane) -> set[str]:
     return {pod["metadata"]["uid"] for pod in plane.api.get(f"{CORE}/{OURS}/pods")["items"]}
 
 
-def _told(writes: Counter[str]) -> str:
-    return ", ".join(f"{number} {what}" for what, number in writes.most_common())
+def _told(counted: Counter[str]) -> str:
+    return ", ".join(f"{number} {what}" for what, number in counted.most_common())
 
 
 def progress(text: str) -> None:

@@ -1,4 +1,4 @@
-"""A control plane seen by a measurement: one kept-alive connection, a watch of the pods, and the server's audit log."""
+"""A control plane seen by a measurement: one kept-alive connection, a watch of the pods, and what is written."""
 
 import http.client
 import json
@@ -7,15 +7,15 @@ import threading
 import time
 import urllib.parse
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from controlplane import ControlPlane
+from controlplane import Call, ControlPlane
 
 Object = dict[str, Any]
 PATIENCE = 600.0
 """Seconds for one step of a measurement."""
+WRITES = {"create", "update", "patch", "delete", "deletecollection"}
 
 
 class Connection:
@@ -74,37 +74,6 @@ class PodWatch:
             return max(self._there.values(), default=0.0)
 
 
-class AuditLog:
-    """The writes that the API server took from one user agent, as its audit log has them."""
-
-    POLICY = """
-apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-  - level: Metadata
-    verbs: [create, update, patch, delete, deletecollection]
-  - level: None
-"""
-
-    def __init__(self, folder: Path) -> None:
-        self._log = folder / "audit.log"
-        policy = folder / "audit-policy.yaml"
-        policy.write_text(self.POLICY)
-        self.apiserver_args = (f"--audit-policy-file={policy}", f"--audit-log-path={self._log}")
-
-    def size(self) -> int:
-        """A place in the log to read from later."""
-        return self._log.stat().st_size
-
-    def writes(self, user_agent: str, *, since: int) -> Counter[str]:
-        """How many writes there were since a place, by verb and resource."""
-        with self._log.open("rb") as log:
-            log.seek(since)
-            entries = [json.loads(line) for line in log]
-        return Counter(_what(entry) for entry in entries if entry.get("userAgent", "").startswith(user_agent))
-
-
-def _what(entry: Object) -> str:
-    about = entry["objectRef"]
-    return f"{entry['verb']} " + "/".join(about[part] for part in ("resource", "subresource") if part in about)
+def writes(calls: Iterable[Call]) -> Counter[str]:
+    """How many of the calls were writes, by verb and resource."""
+    return Counter(f"{call.verb} {call.resource}" for call in calls if call.verb in WRITES)

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from cluster.support.operator import CRD, Deployments, RunningOperator
+from cluster.support.operator import CRD, Deployments, RunningOperator, assert_permitted, refused_calls
 from controlplane import ControlPlane, Timing, a100, ensure_tools, h100, l4
 
 _serial = itertools.count(1)
@@ -51,6 +51,16 @@ def operator(control_plane: ControlPlane) -> RunningOperator:
     """An operator that serves all namespaces of the shared control plane."""
     control_plane.install_crd(CRD)
     return RunningOperator(control_plane, "vlm-operator").start()
+
+
+@pytest.fixture(autouse=True)
+def permitted(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test during which an operator asked for what it has no right to. The marker `forbidden` allows it."""
+    yield
+    if request.node.get_closest_marker("forbidden"):
+        refused_calls()
+    else:
+        assert_permitted()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 
 from cluster.support.operator import CRD, Deployments, RunningOperator, cli
 from controlplane import ControlPlane, Timing, l4
+from installation import operator_kubeconfig
 
 pytestmark = pytest.mark.cluster
 
@@ -113,7 +114,7 @@ def test_a_broken_template_leaves_the_operator_at_work(own_plane: ControlPlane, 
 
 def test_a_wrong_catalogue_is_told_and_ends_it(own_plane: ControlPlane, tmp_path: Path) -> None:
     catalogue = _mounted(tmp_path / "catalogue", "ours.yaml", CATALOGUE.replace("layers: 28", "layers: 0"))
-    done = cli("run", f"--kubeconfig={own_plane.kubeconfig}", "--health-port=0", f"--catalogue={catalogue}")
+    done = cli("run", f"--kubeconfig={operator_kubeconfig(own_plane)}", "--health-port=0", f"--catalogue={catalogue}")
     assert done.returncode == 1
     sentence = "ours.yaml: models[0].architecture.layers: is 0 but must be at least 1"
     assert done.stderr.splitlines()[-1] == f"vlm-operator: {catalogue}/{sentence}"

@@ -4,12 +4,12 @@ import itertools
 import signal
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from cluster.support.operator import CRD, Deployments, Object, RunningOperator, cli
 from controlplane import ControlPlane, Timing, l4, wait_until
+from installation import allow_lease, operator_kubeconfig
 from vlm_operator.api.names import OPERATOR
 from vlm_operator.runtime.connection import connect
 from vlm_operator.runtime.kinds import POD, SERVICE, VLM_DEPLOYMENT
@@ -39,6 +39,8 @@ def plane() -> Iterator[ControlPlane]:
         cluster.add_gpu_nodes(l4("gpu-l4", gpus=8))
         cluster.api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ops"}})
         cluster.install_crd(CRD)
+        operator_kubeconfig(cluster)
+        allow_lease(cluster.kubectl, "ops")
         yield cluster
 
 
@@ -161,7 +163,7 @@ async def test_calls_of_an_old_leader_that_arrive_late_are_refused(
     work.until("Progressing", "False")
     settled = work.get()["metadata"]["resourceVersion"], work.pods(), work.api.get(work.core("services", "qwen"))
 
-    kube = Kube(await connect(Settings(kubeconfig=Path(plane.kubeconfig))))
+    kube = Kube(await connect(Settings(kubeconfig=operator_kubeconfig(plane))))
     try:
         again = {**pods[lost], "metadata": {"name": lost, "namespace": work.namespace}}
         patch = {"metadata": {**_seen_as(service), "labels": {"late": "yes"}}}
@@ -191,7 +193,7 @@ async def test_calls_of_an_old_leader_that_arrive_late_are_refused(
 
 async def test_without_a_lease_nothing_is_sent(plane: ControlPlane, work: Deployments) -> None:
     left = 5.0
-    kube = Kube(await connect(Settings(kubeconfig=Path(plane.kubeconfig))), time_left=lambda: left)
+    kube = Kube(await connect(Settings(kubeconfig=operator_kubeconfig(plane))), time_left=lambda: left)
     try:
         pod = {
             "apiVersion": "v1",
@@ -252,18 +254,21 @@ def test_a_clean_end_hands_over_at_once(
     assert _holder(plane) == ""
 
 
+@pytest.mark.forbidden
 def test_a_namespace_that_does_not_exist_is_told(start: Callable[..., RunningOperator], plane: ControlPlane) -> None:
     operator = start("lost", "--leader-elect-namespace=nowhere")
-    wait_until(lambda: 'namespaces "nowhere" not found' in operator.answer("/readyz")[1], "it says what is missing")
+    words = 'cannot get resource "leases" in API group "coordination.k8s.io" in the namespace "nowhere"'
+    wait_until(lambda: words in operator.answer("/readyz")[1], "it says what is missing")
     assert operator.answer("/readyz")[0] == 503
     assert not _leads(operator)
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "nowhere"}}
     plane.api.post("/api/v1/namespaces", space)
+    allow_lease(plane.kubectl, "nowhere")
     wait_until(lambda: _leads(operator) and _ready(operator), "it leads")
 
 
 def test_outside_a_pod_the_namespace_must_be_given(plane: ControlPlane) -> None:
-    done = cli("run", f"--kubeconfig={plane.kubeconfig}", "--leader-elect", "--health-port=0")
+    done = cli("run", f"--kubeconfig={operator_kubeconfig(plane)}", "--leader-elect", "--health-port=0")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("vlm-operator: --leader-elect: ")
     assert "set --leader-elect-namespace" in done.stderr

@@ -11,6 +11,7 @@ import pytest
 
 from cluster.support.operator import CRD, Deployments, RunningOperator, cli
 from controlplane import ControlPlane, Timing, WaitTimeoutError, l4, wait_until
+from installation import operator_kubeconfig
 
 pytestmark = pytest.mark.cluster
 
@@ -179,7 +180,7 @@ def test_a_taken_health_port_is_told(own_plane: ControlPlane) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         place = ["--health-host=127.0.0.1", f"--health-port={taken.getsockname()[1]}"]
-        done = cli("run", f"--kubeconfig={own_plane.kubeconfig}", *place)
+        done = cli("run", f"--kubeconfig={operator_kubeconfig(own_plane)}", *place)
     assert done.returncode == 1
     assert "cannot serve health on port" in done.stderr
 

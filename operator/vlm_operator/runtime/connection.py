@@ -44,7 +44,8 @@ async def connect(settings: Settings) -> Configuration:
     configuration.disable_strict_ssl_verification = True
     try:
         if _in_cluster(settings):
-            config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call] # not typed
+            config.load_incluster_config(configuration, try_refresh_token=False)  # type: ignore[no-untyped-call] # not typed
+            configuration.refresh_api_key_hook = _read_token  # type: ignore[assignment] # typed as None
         else:
             file = str(settings.kubeconfig) if settings.kubeconfig else None
             await config.load_kube_config(  # type: ignore[no-untyped-call] # not typed
@@ -84,6 +85,11 @@ def _one_must_exist(variable: str) -> None:
 
 def _in_cluster(settings: Settings) -> bool:
     return settings.kubeconfig is None and "KUBECONFIG" not in os.environ and SERVICE_ACCOUNT.exists()
+
+
+def _read_token(configuration: Configuration) -> None:
+    """Take the token as it is in the file now: the kubelet replaces it long before it expires. Called for each request."""
+    configuration.api_key["BearerToken"] = f"Bearer {SERVICE_ACCOUNT.read_text().strip()}"
 
 
 def lease_namespace(settings: Settings) -> str:

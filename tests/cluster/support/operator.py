@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from controlplane import Api, ControlPlane, wait_until
+from controlplane import Api, AuditTrail, ControlPlane, wait_until
+from installation import operator_kubeconfig, refused
 
 Object = dict[str, Any]
 
@@ -20,14 +21,32 @@ CRD = ROOT / "crds" / "vlmdeployments.vlm.dev.yaml"
 GROUP = "/apis/vlm.dev/v1alpha1"
 
 
+_trails: dict[Path, AuditTrail] = {}
+
+
+def refused_calls() -> list[str]:
+    """Calls for which operators had no right, on all control planes, since this was asked last."""
+    return [call for log, trail in _trails.items() if log.exists() for call in refused(trail.news())]
+
+
+def assert_permitted() -> None:
+    """No operator may ask for what it has no right to: its list of permissions would lack something."""
+    without_right = refused_calls()
+    assert not without_right, "\n".join(["not in runtime/permissions.py:", *without_right])
+
+
 @dataclass
 class RunningOperator:
-    """An operator that watches a control plane."""
+    """An operator that watches a control plane, with the account and the rights of an installation unless others are given."""
 
     control_plane: ControlPlane
     name: str
     arguments: tuple[str, ...] = ()
+    kubeconfig: Path | None = None
     log: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        _trails.setdefault(self.control_plane.audit_log, AuditTrail(self.control_plane.audit_log))
 
     def start(self) -> "RunningOperator":
         """Start it and wait until it is ready."""
@@ -38,7 +57,8 @@ class RunningOperator:
     def launch(self) -> Path:
         """Start it without waiting; returns its log."""
         program = [sys.executable, "-m", "vlm_operator.cli.operator", "run"]
-        place = [f"--kubeconfig={self.control_plane.kubeconfig}", "--health-host=127.0.0.1", "--health-port=0"]
+        kubeconfig = self.kubeconfig or operator_kubeconfig(self.control_plane)
+        place = [f"--kubeconfig={kubeconfig}", "--health-host=127.0.0.1", "--health-port=0"]
         self.log = self.control_plane.start_program(self.name, [*program, *place, *self.arguments])
         return self.log
 
