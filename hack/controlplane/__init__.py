@@ -11,10 +11,11 @@ from controlplane.audit import AuditTrail, Call
 from controlplane.cluster import ControlPlane
 from controlplane.errors import ApiError, ControlPlaneError, PrerequisiteError, StartError, WaitTimeoutError
 from controlplane.nodes import GpuNode, a100, h100, l4
-from controlplane.programs import Timing
+from controlplane.programs import OWNERS_ENFORCED, Timing
 from controlplane.tools import ensure_tools
 
 __all__ = [
+    "OWNERS_ENFORCED",
     "Api",
     "ApiError",
     "AuditTrail",

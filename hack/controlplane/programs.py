@@ -19,6 +19,11 @@ NODE_ADDRESS = "198.19.255.254"
 SERVER_NAMES = ("127.0.0.1", "localhost", "kubernetes", "kubernetes.default.svc", "10.96.0.1")
 
 
+OWNERS_ENFORCED = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"
+"""Argument of the API server: owners that block deletion need the right to it, as in some distributions. For half a minute
+after a CRD was created it knows nothing of it and refuses its objects as owners; so it is no default."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Timing:
     """How fast the cluster notices things; the defaults are those of Kubernetes."""
@@ -103,11 +108,7 @@ def etcd(layout: Layout) -> list[str | Path]:
 
 
 def apiserver(layout: Layout, extra: Sequence[str]) -> list[str | Path]:
-    """Command line of the API server.
-
-    The admission plugins are the default ones and the one that asks owners of others for the right to block their deletion,
-    which some distributions have switched on.
-    """
+    """Command line of the API server; the admission plugins are the default ones."""
     pki, eviction = layout.pki, layout.timing.node_eviction_seconds
     return [
         layout.tools["kube-apiserver"],
@@ -131,7 +132,6 @@ def apiserver(layout: Layout, extra: Sequence[str]) -> list[str | Path]:
         f"--proxy-client-cert-file={pki / 'front-proxy-client.crt'}",
         f"--proxy-client-key-file={pki / 'front-proxy-client.key'}",
         "--authorization-mode=RBAC",
-        "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
         f"--audit-policy-file={layout.folder / 'audit-policy.yaml'}",
         f"--audit-log-path={layout.audit_log}",
         "--service-account-issuer=https://kubernetes.default.svc",
