@@ -33,23 +33,22 @@ def operator_kubeconfig(plane: ControlPlane) -> Path:
 
 
 def install_account(kubectl: Kubectl) -> None:
-    """Install the account with its rights."""
-    _apply(kubectl, objects())
+    """Install the account with its rights, and return when they are in force."""
+    apply(kubectl, objects())
+    wait_until_allowed(kubectl, "list", "pods", "--all-namespaces")
+    wait_until_allowed(kubectl, "create", "leases", f"--namespace={NAMESPACE}")
 
 
 def allow_lease(kubectl: Kubectl, namespace: str) -> None:
     """Let the account have its Lease in another namespace than its own."""
-    _apply(kubectl, role(ACCOUNT, rules_by_scope()["operatorNamespace"], namespace=namespace))
-    _wait_until_allowed(kubectl, "create", "leases", f"--namespace={namespace}")
+    apply(kubectl, role(ACCOUNT, rules_by_scope()["operatorNamespace"], namespace=namespace))
+    wait_until_allowed(kubectl, "create", "leases", f"--namespace={namespace}")
 
 
-def write_account_kubeconfig(path: Path, kubectl: Kubectl, *, like: Path) -> Path:
-    """Write a kubeconfig of the account, for the cluster that `like` names, once its rights are in force."""
-    token = kubectl("create", "token", ACCOUNT, f"--namespace={NAMESPACE}", f"--duration={TOKEN_HOURS}h").strip()
-    write_token_kubeconfig(path, like=like, user=ACCOUNT, token=token)
-    _wait_until_allowed(kubectl, "list", "pods", "--all-namespaces")
-    _wait_until_allowed(kubectl, "create", "leases", f"--namespace={NAMESPACE}")
-    return path
+def write_account_kubeconfig(path: Path, kubectl: Kubectl, *, like: Path, account: str = ACCOUNT) -> Path:
+    """Write a kubeconfig of an account for the cluster that `like` names."""
+    token = kubectl("create", "token", account, f"--namespace={NAMESPACE}", f"--duration={TOKEN_HOURS}h").strip()
+    return write_token_kubeconfig(path, like=like, user=account, token=token)
 
 
 def refused(calls: Iterable[Call]) -> list[str]:
@@ -62,10 +61,15 @@ def objects() -> list[Object]:
     rules = rules_by_scope()
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": NAMESPACE}},
+        service_account(ACCOUNT),
         *role(ACCOUNT, rules["namespaced"] + rules["cluster"]),
         *role(ACCOUNT, rules["operatorNamespace"], namespace=NAMESPACE),
     ]
+
+
+def service_account(name: str) -> Object:
+    """A ServiceAccount in the namespace of the operator."""
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE}}
 
 
 def role(name: str, rules: list[Object], *, namespace: str = "", account: str = ACCOUNT) -> list[Object]:
@@ -84,14 +88,17 @@ def role(name: str, rules: list[Object], *, namespace: str = "", account: str = 
     ]
 
 
-def _apply(kubectl: Kubectl, items: list[Object]) -> None:
+def apply(kubectl: Kubectl, items: list[Object]) -> None:
+    """Create or change objects."""
     kubectl("apply", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
 
 
-def _wait_until_allowed(kubectl: Kubectl, *what: str) -> None:
+def wait_until_allowed(kubectl: Kubectl, *what: str, account: str = ACCOUNT) -> None:
+    """Return when an account may do something, in the words of `kubectl auth can-i`."""
+
     def look() -> bool:
         try:
-            return kubectl("auth", "can-i", *what, f"--as={USERS}{ACCOUNT}").strip() == "yes"
+            return kubectl("auth", "can-i", *what, f"--as={USERS}{account}").strip() == "yes"
         except ControlPlaneError:  # "no" is an exit status, too
             return False
 

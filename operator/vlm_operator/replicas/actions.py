@@ -5,6 +5,7 @@ from typing import Any
 
 from vlm_operator.engines.base import PodIdentity, Resolved
 from vlm_operator.replicas.facts import Memory
+from vlm_operator.replicas.refusal import Refusal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,32 +72,6 @@ class Plan:
     def next_look(self) -> float | None:
         """The earliest time at which a wait ends by itself."""
         return min((wait.until for wait in self.waits if wait.until is not None), default=None)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Refusal:
-    """The API server's no."""
-
-    code: int
-    message: str
-
-    @property
-    def by_admission(self) -> bool:
-        """Whether the object itself was refused (quota, LimitRange, Pod Security, webhook, validation).
-
-        Trying again at once is useless then. A missing permission answers 403 as well and is no different.
-        """
-        return self.code in {400, 403, 422} and not self.namespace_ends
-
-    @property
-    def namespace_ends(self) -> bool:
-        """Whether the namespace is being deleted, and everything in it with it."""
-        return self.code == 403 and "because it is being terminated" in self.message
-
-    @property
-    def passing(self) -> bool:
-        """Whether the same call may succeed a little later: no answer, overload, an error of the server."""
-        return self.code in {0, 429} or self.code >= 500
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -98,6 +98,8 @@ class Claim:
     """Unbound because its storage class binds when the first pod is scheduled."""
     refused: str = ""
     """Why the claim could not be read."""
+    class_refused: str = ""
+    """Why the storage class of an unbound claim could not be read."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

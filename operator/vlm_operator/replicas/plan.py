@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from vlm_operator.replicas.actions import CreatePod, Outcome, Plan, Wait
 from vlm_operator.replicas.facts import Decision, Facts
-from vlm_operator.replicas.slots import ADMISSION_REFUSED, LONGEST_REFUSAL_DELAY, remember, settle
+from vlm_operator.replicas.slots import LONGEST_REFUSAL_DELAY, remember, settle
 from vlm_operator.replicas.steer import resting, steer
 from vlm_operator.replicas.surroundings import surroundings
 from vlm_operator.replicas.target import target_of
@@ -39,8 +39,8 @@ def carried_out(made: Plan, outcomes: Iterable[Outcome], *, now: float) -> Plan:
     waits = [resting(failure) for failure in memory.failures if failure.slot in slots]
     for outcome in refused(tried):
         if not isinstance(outcome.action, CreatePod) and outcome.refusal is not None:
-            message = f"{outcome.action.sentence}: {outcome.refusal.message}"
-            waits.append(Wait(reason=ADMISSION_REFUSED, message=message, until=now + LONGEST_REFUSAL_DELAY))
+            message = f"{outcome.action.sentence}: {outcome.refusal.sentence}"
+            waits.append(Wait(reason=outcome.refusal.reason, message=message, until=now + LONGEST_REFUSAL_DELAY))
     return replace(made, waits=(*made.waits, *waits), memory=memory)
 
 

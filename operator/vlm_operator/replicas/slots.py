@@ -7,9 +7,8 @@ from itertools import islice
 
 from vlm_operator.replicas.actions import CreatePod, Outcome
 from vlm_operator.replicas.facts import Facts, Memory, Replica, Seen, SlotFailure
+from vlm_operator.replicas.refusal import REFUSED
 
-ADMISSION_REFUSED = "AdmissionRefused"
-"""The API server refused the pod: a quota, a LimitRange, Pod Security or another admission check."""
 POD_VANISHED = "PodVanished"
 """A replica was deleted by somebody else."""
 
@@ -30,7 +29,7 @@ def free_slots(taken: Iterable[int], *, count: int) -> tuple[int, ...]:
 def failed(previous: SlotFailure | None, *, slot: int, reason: str, message: str, now: float) -> SlotFailure:
     """The record of a slot after one more failure."""
     count = 1 if previous is None else previous.count + 1
-    if reason == ADMISSION_REFUSED:
+    if reason in REFUSED:
         delay = min(FIRST_REFUSAL_DELAY * 2 ** min(count - 1, 16), LONGEST_REFUSAL_DELAY)
     else:
         delay = 0.0 if count == 1 else min(FIRST_DELAY * 2 ** min(count - 2, 16), LONGEST_DELAY)
@@ -85,11 +84,10 @@ def settle(memory: Memory, outcomes: Iterable[Outcome], *, now: float) -> Memory
             continue
         slot, known = outcome.action.identity.slot, failures.get(outcome.action.identity.slot)
         if outcome.refusal is None:
-            if known is not None and known.reason == ADMISSION_REFUSED:
+            if known is not None and known.reason in REFUSED:
                 del failures[slot]
         elif outcome.refusal.by_admission:
-            again = known if known is not None and known.reason == ADMISSION_REFUSED else None
-            failures[slot] = failed(
-                again, slot=slot, reason=ADMISSION_REFUSED, message=outcome.refusal.message, now=now
-            )
+            again = known if known is not None and known.reason in REFUSED else None
+            refusal = outcome.refusal
+            failures[slot] = failed(again, slot=slot, reason=refusal.reason, message=refusal.sentence, now=now)
     return replace(memory, failures=tuple(sorted(failures.values(), key=lambda failure: failure.slot)))

@@ -13,8 +13,8 @@ from vlm_operator.replicas.actions import Action, CreatePod, Delete, Repair, Wai
 from vlm_operator.replicas.drift import first_difference
 from vlm_operator.replicas.facts import Decision, Facts, Replica, SlotFailure
 from vlm_operator.replicas.reading import ENGINE
+from vlm_operator.replicas.refusal import REFUSED
 from vlm_operator.replicas.rollout import retire, slots_to_fill
-from vlm_operator.replicas.slots import ADMISSION_REFUSED
 from vlm_operator.replicas.target import Target
 from vlm_operator.replicas.victims import Retirement
 
@@ -80,7 +80,7 @@ def _create(
     at_rest = [failures[slot] for slot in slots if slot in failures and failures[slot].next_retry > now]
     waits = [resting(failure) for failure in at_rest]
     ready = [slot for slot in slots if slot not in {failure.slot for failure in at_rest}]
-    refused = [slot for slot in slots if slot in failures and failures[slot].reason == ADMISSION_REFUSED]
+    refused = [slot for slot in slots if slot in failures and failures[slot].reason in REFUSED]
     if refused:
         # What refused one pod would refuse the others: one at a time asks whether it still does, and all rest with it.
         ready = refused[:1] if set(refused) <= set(ready) else []
@@ -103,7 +103,7 @@ def resting(failure: SlotFailure) -> Wait:
     """The wait for a slot that rests."""
     times = "once" if failure.count == 1 else f"{failure.count} times in a row"
     message = f"slot {failure.slot} failed {times} ({failure.reason}: {failure.message}) and rests before the next try"
-    reason = ADMISSION_REFUSED if failure.reason == ADMISSION_REFUSED else BACKING_OFF
+    reason = failure.reason if failure.reason in REFUSED else BACKING_OFF
     return Wait(reason=reason, message=message, until=failure.next_retry)
 
 

@@ -5,14 +5,14 @@ the next look decides. Nothing is raised: an error of the connection or the serv
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 
 from vlm_operator.engines.base import sibling
 from vlm_operator.engines.registry import engine
-from vlm_operator.replicas.actions import Action, Create, CreatePod, Delete, Outcome, Refusal, Repair
+from vlm_operator.replicas.actions import Action, Create, CreatePod, Delete, Outcome, Repair
+from vlm_operator.replicas.refusal import Refusal
 from vlm_operator.runtime.cache import Cache, Key
 from vlm_operator.runtime.gather import Gatherer
 from vlm_operator.runtime.kinds import BY_NAME, POD
@@ -58,15 +58,22 @@ class Applier:
             async with self._slots:
                 await call()
         except KubeError as error:
-            refusal = Refusal(code=error.code, message=error.message)
+            refusal = error.refusal
             level = logging.DEBUG if refusal.namespace_ends else logging.WARNING
             log.log(level, "%s/%s: %s: not done: %s", *key, action.sentence, error)
             if not refusal.passing and error.code != 403:
-                with contextlib.suppress(KubeError):
-                    await self._gatherer.look_at(key, _place(action))
+                refusal = await self._look_again(key, action) or refusal
             return Outcome(action=action, refusal=refusal)
         log.info("%s/%s: %s", *key, action.sentence)
         return Outcome(action=action)
+
+    async def _look_again(self, key: Key, action: Action) -> Refusal | None:
+        """Read anew what an action found to be otherwise. When that is refused, nothing else can be known for now."""
+        try:
+            await self._gatherer.look_at(key, _place(action))
+        except KubeError as error:
+            return error.refusal
+        return None
 
     async def _set_up(self, action: Create | Repair) -> None:
         await (self._create(action.manifest) if isinstance(action, Create) else self._repair(action))

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vlm_operator.api.spec import VLMDeploymentSpec
@@ -39,9 +39,13 @@ class Gatherer:
         self._nodes = Nodes(kube)
         self._claims: dict[tuple[str, str], _Known] = {}
         self._strangers: dict[Key, set[tuple[str, str]]] = {}
+        self.unlisted: Mapping[str, KubeError] = {}
+        """Namespaces ("" for all) of which something could not be listed, and the API server's answer."""
 
     async def gather(self, key: Key, *, expected: Iterable[Seen] = ()) -> Facts | None:
         """The facts; None when there is nothing to act on: no such deployment, or one that is being deleted.
+
+        Raises `KubeError` where not all facts can be had: a plan without them could do harm.
 
         An `expected` replica that the cache does not show is read: to a watch by label, one that lost its label is gone.
         """
@@ -50,6 +54,9 @@ class Gatherer:
         if resource is None or resource["metadata"].get("deletionTimestamp"):
             self._strangers.pop(key, None)
             return None
+        unlisted = self.unlisted.get(key[0]) or self.unlisted.get("")
+        if unlisted is not None:
+            raise unlisted
         await self._look_for(key, expected)
         judged = self._judge(resource, await self._nodes.gpu_nodes())
         claim = await self._claim(key[0], judged.spec)
@@ -139,15 +146,15 @@ class Gatherer:
         if live is None:
             return Claim(name=name, exists=False)
         phase = (live.get("status") or {}).get("phase", "Pending")
-        waits = phase == "Pending" and await self._binds_late(live["spec"].get("storageClassName"))
         modes = tuple(live["spec"].get("accessModes") or ())
-        return Claim(name=name, exists=True, phase=phase, waits_for_consumer=waits, access_modes=modes)
+        claim = Claim(name=name, exists=True, phase=phase, access_modes=modes)
+        storage_class = live["spec"].get("storageClassName")
+        return await self._with_class(claim, storage_class) if phase == "Pending" and storage_class else claim
 
-    async def _binds_late(self, storage_class: str | None) -> bool:
-        if not storage_class:
-            return False
+    async def _with_class(self, claim: Claim, storage_class: str) -> Claim:
         try:
             live = await self._kube.get(STORAGE_CLASS, namespace=None, name=storage_class)
-        except KubeError:
-            return False
-        return live is not None and live.get("volumeBindingMode") == "WaitForFirstConsumer"
+        except KubeError as error:
+            return replace(claim, class_refused=error.message)
+        late = live is not None and live.get("volumeBindingMode") == "WaitForFirstConsumer"
+        return replace(claim, waits_for_consumer=late)

@@ -39,10 +39,10 @@ class Health:
         self._lag = 0.0
         self.waiting_for = "the first full list"
 
-    def synced(self) -> None:
-        """A full list succeeded."""
+    def synced(self, *, lacking: str = "") -> None:
+        """A full list was answered; `lacking` are the permissions without which nothing at all could be listed."""
         self._synced_at = asyncio.get_running_loop().time()
-        self.waiting_for = ""
+        self.waiting_for = f"a permission: {lacking}" if lacking else ""
 
     async def measure_lag(self) -> None:
         """Watch how late the event loop is, for ever."""

@@ -18,6 +18,7 @@ from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.client.exceptions import ApiException
 
 from vlm_operator.api.names import OPERATOR
+from vlm_operator.replicas.refusal import Refusal
 from vlm_operator.runtime import telemetry
 from vlm_operator.runtime.kinds import Kind
 
@@ -41,6 +42,7 @@ class KubeError(Exception):
         self.code = code
         self.reason = reason
         self.message = message
+        self.refusal = Refusal(code=code, message=message)
 
 
 class Kube:

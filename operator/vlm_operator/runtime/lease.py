@@ -129,8 +129,7 @@ class Lease:
         """
         if not self._up_to_date:
             self._observe(await self._read())
-        lapsed = self.acquired.is_set() and not self.time_left()
-        if lapsed or self._free_in() > 0:
+        if self._lapsed or self._free_in() > 0:
             return
         spec = {"holderIdentity": self._identity, "leaseDurationSeconds": self._durations.lease_seconds}
         if self._holder != self._identity:
@@ -153,6 +152,9 @@ class Lease:
             trouble = "the API server did not answer in time"
         except KubeError as error:
             trouble = "" if error.code == 409 else str(error)
+        if self._lapsed and not trouble:
+            # What went wrong before is why.
+            return
         if trouble and trouble != self.trouble:
             log.warning("the %s cannot be had for now: %s", self, trouble)
         self.trouble = trouble
@@ -168,6 +170,10 @@ class Lease:
             return 0.0
         lasts: float = self._spec.get("leaseDurationSeconds") or self._durations.lease_seconds
         return max(0.0, self._spec_since + lasts - self._clock())
+
+    @property
+    def _lapsed(self) -> bool:
+        return self.acquired.is_set() and not self.time_left()
 
     @property
     def _holder(self) -> str:

@@ -21,6 +21,7 @@ class Nodes:
         self._kube = kube
         self._known: tuple[GpuNode, ...] = ()
         self._read_at = float("-inf")
+        self._told = ""
 
     async def gpu_nodes(self) -> tuple[GpuNode, ...]:
         """Nodes with extended resources, none where they cannot be read."""
@@ -29,7 +30,10 @@ class Nodes:
             try:
                 nodes, _ = await self._kube.list(NODE, namespace=None)
             except KubeError as error:
-                log.warning("nodes cannot be read, so that GPUs per node are not checked: %s", error)
+                if self._told != error.message:
+                    log.warning("nodes cannot be read, so that GPUs per node are not checked: %s", error)
+                self._told = error.message
             else:
+                self._told = ""
                 self._known = tuple(found for node in nodes if (found := read_node(node)) is not None)
         return self._known

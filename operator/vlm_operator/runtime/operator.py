@@ -37,6 +37,8 @@ RESTART_AFTER = 1.0
 """Seconds until everything is started again after the watches ended."""
 CRD_RETRY = 2.0
 """Seconds between tries of the first full list, while the API server or the CRD is missing."""
+UNLISTED_RETRY = 10.0
+"""Seconds between full lists, while a permission to list something is missing."""
 
 
 class Operator:
@@ -47,10 +49,10 @@ class Operator:
         self._kube = kube
         self._cache = Cache()
         self._queue: WorkQueue[Key] = WorkQueue()
-        gatherer = Gatherer(kube, self._cache, catalogue)
+        self._gatherer = Gatherer(kube, self._cache, catalogue)
         self._reconciler = Reconciler(
-            gatherer,
-            Applier(kube, self._cache, gatherer),
+            self._gatherer,
+            Applier(kube, self._cache, self._gatherer),
             Publisher(kube, self._cache, instance=socket.gethostname()[:128]),
         )
         self._lease = lease
@@ -120,19 +122,43 @@ class Operator:
 
     async def _resync(self) -> None:
         while True:
-            await asyncio.sleep(self._settings.resync_seconds * (0.9 + random.random() / 5))  # noqa: S311 # jitter
+            seconds = self._settings.resync_seconds
+            if self._gatherer.unlisted:
+                seconds = min(seconds, UNLISTED_RETRY)
+            await asyncio.sleep(seconds * (0.9 + random.random() / 5))  # noqa: S311 # jitter
             try:
                 await self._list()
             except KubeError as error:
                 log.warning("the full list failed: %s", error)
 
     async def _list(self) -> None:
-        """List every watched kind. The children come first: a deployment must not be seen without its pods."""
+        """List every watched kind. The children come first: a deployment must not be seen without its pods.
+
+        Namespaces in which something must not be listed are left out, and the others are served.
+        """
+        namespaces, unlisted = self._settings.namespaces or (None,), dict[str, KubeError]()
         for kind in (*CHILDREN, VLM_DEPLOYMENT):
-            for namespace in self._settings.namespaces or (None,):
-                items, version = await self._kube.list(kind, namespace=namespace)
-                self._enqueue(self._cache.replace(kind, items, version=version, namespace=namespace))
-        self.health.synced()
+            for namespace in namespaces:
+                try:
+                    items, version = await self._kube.list(kind, namespace=namespace)
+                except KubeError as error:
+                    if not error.refusal.lacks_permission:
+                        raise
+                    unlisted.setdefault(namespace or "", error)
+                else:
+                    self._enqueue(self._cache.replace(kind, items, version=version, namespace=namespace))
+        self._take_in(unlisted)
+        none = len(unlisted) == len(namespaces)
+        self.health.synced(lacking="; ".join(error.refusal.sentence for error in unlisted.values()) if none else "")
+
+    def _take_in(self, unlisted: dict[str, KubeError]) -> None:
+        """Remember what could not be listed, and tell it once."""
+        before, self._gatherer.unlisted = self._gatherer.unlisted, unlisted
+        for namespace, error in unlisted.items():
+            if namespace not in before or before[namespace].message != error.message:
+                log.error("%s: nothing is done: %s", namespace or "all namespaces", error.refusal.sentence)
+        served_again = before.keys() - unlisted.keys()
+        self._enqueue({key for key in self._cache.deployments() if served_again & {"", key[0]}})
 
     def _enqueue(self, keys: set[Key]) -> None:
         for key in keys if self._acts else ():

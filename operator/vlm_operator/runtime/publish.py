@@ -9,10 +9,12 @@ from typing import Any
 from vlm_operator.api import API_VERSION, KIND
 from vlm_operator.api.names import OPERATOR
 from vlm_operator.replicas.facts import Facts
+from vlm_operator.replicas.refusal import Refusal
 from vlm_operator.runtime.cache import Cache, Key
 from vlm_operator.runtime.kinds import EVENT, VLM_DEPLOYMENT
 from vlm_operator.runtime.kube import Kube, KubeError
 from vlm_operator.status.events import Event
+from vlm_operator.status.summary import unknown
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +47,12 @@ class Publisher:
             # It was deleted meanwhile; the watch is about to say so.
             return
         self._cache.put(VLM_DEPLOYMENT, updated)
+
+    async def give_up(self, key: Key, refusal: Refusal, *, now: float) -> None:
+        """Say in the status that a permission is missing without which nothing can be planned."""
+        resource = self._cache.deployment(key)
+        if resource is not None:
+            await self.write(key, unknown(resource, refusal, now=now))
 
     async def tell(self, facts: Facts, events: Iterable[Event], *, now: float) -> None:
         """Record events. One that cannot be recorded is logged and lost: nothing depends on it."""

@@ -62,7 +62,12 @@ class Reconciler:
 
     async def _gather(self, key: Key) -> Facts | None:
         uid, memory = self._memories.get(key, ("", Memory()))
-        facts = await self._gatherer.gather(key, expected=memory.expected)
+        try:
+            facts = await self._gatherer.gather(key, expected=memory.expected)
+        except KubeError as error:
+            if error.refusal.lacks_permission:
+                await self._publisher.give_up(key, error.refusal, now=self._clock())
+            raise
         if facts is None:
             return None
         return replace(facts, memory=memory if uid == facts.uid else recall(facts.status))

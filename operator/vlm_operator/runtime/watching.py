@@ -5,7 +5,8 @@ Only `on.event` handlers, which write nothing to the objects, and each returns N
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import chain, repeat
 from typing import Any
 
 import kopf
@@ -19,6 +20,9 @@ log = logging.getLogger(__name__)
 
 RESCAN = 5.0
 """Seconds between looks whether the watch on VLMDeployments runs."""
+
+RETRIES = (1.0, 1.0, 2.0, 3.0, 5.0)
+"""Seconds between tries to open a watch. The last goes on for ever: a permission, or the API server, comes back some day."""
 
 Feed = Callable[[Kind, str | None, dict[str, Any]], None]
 """Takes the kind, the type of the event (None for an initial object) and the object."""
@@ -43,6 +47,13 @@ def _register(registry: kopf.OperatorRegistry, kind: Kind, feed: Feed) -> None:
         feed(kind, event["type"], dict(event["object"]))
 
     kopf.on.event(kind.group, kind.version, kind.plural, id=f"watch-{kind.plural}", registry=registry)(handle)
+
+
+class _ForEver:
+    """The pauses between tries. kopf ends as a whole after the last one, so there is none."""
+
+    def __iter__(self) -> Iterator[float]:
+        return chain(RETRIES, repeat(RETRIES[-1]))
 
 
 async def keep_watching(insights: Insights, *, served: Callable[[], Awaitable[bool]]) -> None:
@@ -78,6 +89,7 @@ def settings_for() -> kopf.OperatorSettings:
     settings.scanning.disabled = True
     settings.process.ultimate_exiting_timeout = 10.0
     settings.queueing.exit_timeout = 0.5
+    settings.networking.error_backoffs = _ForEver()
     settings.persistence.diffbase_storage = NothingHandled()
     settings.persistence.progress_storage = NoProgress()
     for kind in WATCHED:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from vlm_operator.replicas.actions import Wait
 from vlm_operator.replicas.facts import Claim, Decision, Facts, Replica, Trouble
+from vlm_operator.replicas.refusal import REFUSED
 from vlm_operator.status.census import Census
 
 ACCEPTED = "Accepted"
@@ -76,6 +77,12 @@ def _weights(claim: Claim | None) -> Iterator[Verdict]:
         message = f"claim {claim.name} does not exist; create it or change spec.weights.persistentVolumeClaim.claimName"
     elif claim.phase == "Pending" and claim.waits_for_consumer:
         reason, message = "WaitsForFirstConsumer", f"claim {claim.name} is bound when the first replica is scheduled"
+    elif claim.phase == "Pending" and claim.class_refused:
+        status, reason = "Unknown", "StorageClassUnreadable"
+        message = (
+            f"claim {claim.name} is Pending; whether it is bound when the first replica is scheduled is not known, since its"
+            f" storage class could not be read: {claim.class_refused}"
+        )
     elif claim.phase != "Bound":
         status, reason = "False", f"Claim{claim.phase or 'Pending'}"
         message = (
@@ -151,7 +158,7 @@ def _progressing(accepted: Verdict, census: Census, causes: tuple[Cause, ...]) -
     if not causes:
         return Verdict(kind="Progressing", status="False", reason=COMPLETE, message="everything is as it should be")
     cause = causes[0]
-    stuck = cause.reason.endswith("NameTaken") or cause.reason == "AdmissionRefused"
+    stuck = cause.reason.endswith("NameTaken") or cause.reason in REFUSED
     status, message = "False" if stuck else "True", cause.brief or cause.message
     return Verdict(kind="Progressing", status=status, reason=cause.reason, message=message)
 

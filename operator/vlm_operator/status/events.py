@@ -6,7 +6,7 @@ from typing import Any
 
 from vlm_operator.replicas.actions import Action, CreatePod, Delete, Outcome, Repair
 from vlm_operator.replicas.facts import Memory
-from vlm_operator.replicas.slots import ADMISSION_REFUSED
+from vlm_operator.replicas.refusal import REFUSED
 from vlm_operator.status.conditions import AVAILABLE, LOADING, NO_REVISION, READY, ROLLING_OUT
 
 QUIET_REASONS = frozenset({LOADING, ROLLING_OUT, NO_REVISION})
@@ -54,7 +54,7 @@ def _failures(known: Memory, memory: Memory) -> Iterator[Event]:
     told = {(f.count, f.next_retry) for f in known.failures} if known.revision == memory.revision else set()
     for failure in memory.failures:
         news = (failure.count, failure.next_retry) not in told
-        if news and (failure.count == 1 or failure.reason != ADMISSION_REFUSED):
+        if news and (failure.count == 1 or failure.reason not in REFUSED):
             message = f"slot {failure.slot}: {failure.message} (failure {failure.count} in a row)"
             yield _event("Warning", failure.reason, message)
 

@@ -7,8 +7,9 @@ from typing import Any
 from vlm_operator.api.names import SERVING, serving_selector
 from vlm_operator.replicas.actions import Plan
 from vlm_operator.replicas.facts import Claim, Decision, Facts, SlotFailure
+from vlm_operator.replicas.refusal import Refusal
 from vlm_operator.status.census import Census, count
-from vlm_operator.status.conditions import Verdict, judge
+from vlm_operator.status.conditions import READY, Verdict, judge
 
 FAILURES_SHOWN = 8
 CONDITION_TEXT, TEXT = 4096, 1024
@@ -31,12 +32,21 @@ def summarise(facts: Facts, decision: Decision, plan: Plan, *, now: float) -> di
         "gpus": census.gpus,
         "currentRevision": _current_revision(facts, census, verdicts),
         "updatedRevision": census.target,
-        "conditions": [_condition(verdict, known.get(verdict.kind), facts, now=now) for verdict in verdicts],
+        "conditions": [_condition(verdict, known.get(verdict.kind), facts.generation, now=now) for verdict in verdicts],
         "failures": [_failure(failure) for failure in _worst(plan.memory.failures)],
         "weights": _weights(facts.claim) if facts.claim else None,
         "sizing": _sizing(facts),
     }
     return {key: value for key, value in status.items() if value not in (None, [])}
+
+
+def unknown(resource: Mapping[str, Any], refusal: Refusal, *, now: float) -> dict[str, Any]:
+    """The status of a deployment that cannot be looked at: as it was, but nobody knows whether it is Ready."""
+    status, generation = resource.get("status") or {}, resource["metadata"]["generation"]
+    conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
+    verdict = Verdict(kind=READY, status="Unknown", reason=refusal.reason, message=refusal.sentence)
+    conditions[READY] = _condition(verdict, conditions.get(READY), generation, now=now)
+    return {**status, "observedGeneration": generation, "conditions": list(conditions.values())}
 
 
 def _current_revision(facts: Facts, census: Census, verdicts: tuple[Verdict, ...]) -> str | None:
@@ -46,7 +56,7 @@ def _current_revision(facts: Facts, census: Census, verdicts: tuple[Verdict, ...
     return facts.status.get("currentRevision")
 
 
-def _condition(verdict: Verdict, known: Mapping[str, Any] | None, facts: Facts, *, now: float) -> dict[str, Any]:
+def _condition(verdict: Verdict, known: Mapping[str, Any] | None, generation: int, *, now: float) -> dict[str, Any]:
     unchanged = known is not None and known.get("status") == verdict.status
     return {
         "type": verdict.kind,
@@ -54,7 +64,7 @@ def _condition(verdict: Verdict, known: Mapping[str, Any] | None, facts: Facts, 
         "reason": verdict.reason,
         "message": shortened(verdict.message, CONDITION_TEXT),
         "lastTransitionTime": known["lastTransitionTime"] if unchanged and known is not None else timestamp(now),
-        "observedGeneration": facts.generation,
+        "observedGeneration": generation,
     }
 
 

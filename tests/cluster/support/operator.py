@@ -6,7 +6,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,8 @@ class RunningOperator:
     name: str
     arguments: tuple[str, ...] = ()
     kubeconfig: Path | None = None
+    within: Sequence[str] = ()
+    """A command that runs the program where it needs no kubeconfig."""
     log: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -57,9 +59,10 @@ class RunningOperator:
     def launch(self) -> Path:
         """Start it without waiting; returns its log."""
         program = [sys.executable, "-m", "vlm_operator.cli.operator", "run"]
-        kubeconfig = self.kubeconfig or operator_kubeconfig(self.control_plane)
-        place = [f"--kubeconfig={kubeconfig}", "--health-host=127.0.0.1", "--health-port=0"]
-        self.log = self.control_plane.start_program(self.name, [*program, *place, *self.arguments])
+        if not self.within:
+            program.append(f"--kubeconfig={self.kubeconfig or operator_kubeconfig(self.control_plane)}")
+        place = ["--health-host=127.0.0.1", "--health-port=0"]
+        self.log = self.control_plane.start_program(self.name, [*self.within, *program, *place, *self.arguments])
         return self.log
 
     def stop(self) -> None:

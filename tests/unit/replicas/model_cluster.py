@@ -14,11 +14,12 @@ from vlm_operator.api.names import pod_labels
 from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.api.status import VLMDeploymentStatus
 from vlm_operator.engines.base import PodInputs
-from vlm_operator.replicas.actions import Action, Create, CreatePod, Delete, Outcome, Plan, Refusal, Repair
+from vlm_operator.replicas.actions import Action, Create, CreatePod, Delete, Outcome, Plan, Repair
 from vlm_operator.replicas.facts import Decision, Facts, Memory, Replica
 from vlm_operator.replicas.plan import carried_out, plan
 from vlm_operator.replicas.reading import read_replica, read_revision
 from vlm_operator.replicas.recall import recall
+from vlm_operator.replicas.refusal import Refusal
 from vlm_operator.replicas.size import decide_size
 from vlm_operator.status.events import Event, deeds, turns
 from vlm_operator.status.summary import summarise

@@ -8,9 +8,10 @@ from unit.replicas.examples import NAME, NAMESPACE, NOW, UID, facts, replica, re
 from unit.replicas.tables import table
 from vlm_operator.api.findings import Finding
 from vlm_operator.engines.base import PodIdentity
-from vlm_operator.replicas.actions import Action, Create, CreatePod, Delete, Outcome, Plan, Refusal, Repair, Wait
+from vlm_operator.replicas.actions import Action, Create, CreatePod, Delete, Outcome, Plan, Repair, Wait
 from vlm_operator.replicas.facts import Decision, Facts, Memory
 from vlm_operator.replicas.plan import carried_out, plan
+from vlm_operator.replicas.refusal import Refusal
 from vlm_operator.replicas.size import decide_size
 
 ERROR = Finding(reason="Wrong", severity="Error", field="spec", message="wrong")
@@ -57,6 +58,7 @@ SERVICE = Create(manifest={}, sentence="create Service m")
 REPAIR = Repair(kind="Service", patch={}, sentence="repair spec.ports of Service m")
 DELETE = Delete(kind="Pod", name="x", uid="u", resource_version="1", sentence="remove replica x")
 QUOTA = Refusal(code=403, message="exceeded quota")
+NO_RIGHT = Refusal(code=403, message='User "operator" cannot create resource "pods"')
 ENDING = Refusal(code=403, message="unable to create: because it is being terminated")
 
 REFUSED: list[tuple[str, Action, Refusal | None, list[tuple[str, str, float | None]]]] = [
@@ -70,6 +72,11 @@ REFUSED: list[tuple[str, Action, Refusal | None, list[tuple[str, str, float | No
         ("AdmissionRefused", "repair spec.ports of Service m: bad port", NOW + 60)]),
     ("a deletion is not allowed", DELETE, Refusal(code=403, message="forbidden"), [
         ("AdmissionRefused", "remove replica x: forbidden", NOW + 60)]),
+    ("the operator has no right to", POD, NO_RIGHT, [
+        ("PermissionMissing",
+         f"slot 2 failed once (PermissionMissing: {NO_RIGHT.sentence}) and rests before the next try", NOW + 5)]),
+    ("the operator has no right to what it needs", SERVICE, NO_RIGHT, [
+        ("PermissionMissing", f"create Service m: {NO_RIGHT.sentence}", NOW + 60)]),
     ("the view was stale", REPAIR, Refusal(code=409, message="changed"), []),
     ("the API server is overloaded", POD, Refusal(code=429, message="slow"), []),
     ("the API server does not answer", SERVICE, Refusal(code=0, message="gone"), []),
@@ -97,13 +104,6 @@ def test_waits_of_the_plan_stay() -> None:
 )
 def test_the_next_look_is_when_the_first_wait_ends(times: list[float | None], look: float | None) -> None:
     assert Plan(waits=tuple(Wait(reason="", message="", until=time) for time in times)).next_look == look
-
-
-@pytest.mark.parametrize("code", [0, 400, 403, 404, 409, 422, 429, 500, 503])
-def test_a_refusal_is_of_one_kind_at_most(code: int) -> None:
-    for message in ("no", ENDING.message):
-        refusal = Refusal(code=code, message=message)
-        assert [refusal.by_admission, refusal.namespace_ends, refusal.passing].count(True) <= 1
 
 
 def test_a_plan_for_none_creates_nothing_but_the_surroundings() -> None:

@@ -21,10 +21,10 @@ from unit.replicas.examples import (
 )
 from unit.replicas.tables import table
 from vlm_operator.engines.base import PodIdentity
-from vlm_operator.replicas.actions import Create, CreatePod, Outcome, Refusal
+from vlm_operator.replicas.actions import Create, CreatePod, Outcome
 from vlm_operator.replicas.facts import Memory, Replica, Seen, SlotFailure
+from vlm_operator.replicas.refusal import ADMISSION_REFUSED, Refusal
 from vlm_operator.replicas.slots import (
-    ADMISSION_REFUSED,
     HEALTHY_AFTER,
     POD_VANISHED,
     failed,

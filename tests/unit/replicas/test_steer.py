@@ -27,8 +27,8 @@ from unit.replicas.tables import table
 from vlm_operator.replicas.actions import CreatePod, Delete, Repair
 from vlm_operator.replicas.facts import Decision, Memory, Replica, SlotFailure
 from vlm_operator.replicas.ownership import Ownership
+from vlm_operator.replicas.refusal import ADMISSION_REFUSED
 from vlm_operator.replicas.rollout import SURGE, retire
-from vlm_operator.replicas.slots import ADMISSION_REFUSED
 from vlm_operator.replicas.steer import NEVER_SERVED_GRACE, Steering, steer
 from vlm_operator.replicas.target import Target
 

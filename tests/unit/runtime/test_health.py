@@ -41,6 +41,14 @@ async def test_before_the_first_list_it_is_alive_but_not_ready() -> None:
     assert health.waiting_for == "the first full list"
 
 
+async def test_it_is_not_ready_while_it_may_list_nothing() -> None:
+    health = Health(oldest_in_queue=lambda: 0.0, resync_seconds=RESYNC)
+    health.synced(lacking="pods is forbidden")
+    assert health.unready() == "waiting for a permission: pods is forbidden"
+    health.synced()
+    assert health.unready() == ""
+
+
 async def test_a_follower_is_ready_unless_it_cannot_get_at_the_lease() -> None:
     trouble = "403 Forbidden: leases is forbidden"
     health = Health(oldest_in_queue=lambda: 0.0, resync_seconds=RESYNC, lease_trouble=lambda: trouble)

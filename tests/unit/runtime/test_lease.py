@@ -362,6 +362,17 @@ async def test_it_says_who_took_the_lease(world: World, loop: Loop) -> None:
         await loop.lease.hold()
 
 
+async def test_it_says_what_refused_the_renewals_though_the_record_can_be_read(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(*_: object) -> None:
+        raise KubeError(403, "Forbidden", "leases is forbidden")
+
+    loop.at_pause[1] = lambda: monkeypatch.setattr(loop.api, "change", refused)
+    with pytest.raises(LeaseLostError, match="it was not renewed for 10 s: 403 Forbidden: leases is forbidden"):
+        await loop.lease.hold()
+
+
 async def test_a_follower_looks_again_in_the_moment_in_which_the_lease_ends(world: World, loop: Loop) -> None:
     world.server._store({"holderIdentity": "other", "leaseDurationSeconds": 15}, uid="u")
     loop.at_pause[8] = lambda: setattr(loop.api, "failure", UNREACHABLE)

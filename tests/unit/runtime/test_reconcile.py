@@ -23,6 +23,7 @@ from vlm_operator.sizing.catalogue.loading import builtin
 
 KEY = (NAMESPACE, NAME)
 OVERLOADED = KubeError(429, "TooManyRequests", "slow down")
+NO_RIGHT = KubeError(403, "Forbidden", 'User "operator" cannot list resource "pods"')
 QUOTA = KubeError(403, "Forbidden", "exceeded quota: gpus")
 
 
@@ -42,10 +43,10 @@ class House:
     def start(self) -> None:
         """A new operator, whose cache is full."""
         kube = cast("Kube", self.api)
-        gatherer = Gatherer(kube, self.cache, builtin())
-        applier = Applier(kube, self.cache, gatherer)
+        self.gatherer = Gatherer(kube, self.cache, builtin())
+        applier = Applier(kube, self.cache, self.gatherer)
         publisher = Publisher(kube, self.cache, instance="test")
-        self.reconciler = Reconciler(gatherer, applier, publisher, clock=lambda: self.now)
+        self.reconciler = Reconciler(self.gatherer, applier, publisher, clock=lambda: self.now)
 
     def create(self, **sections: Any) -> None:
         metadata = {"name": NAME, "namespace": NAMESPACE}
@@ -285,6 +286,38 @@ async def test_a_change_that_is_refused_is_told() -> None:
     house.edit(service={"port": 80})
     assert await house.look() == 60.0
     assert house.condition("Progressing") == "False/AdmissionRefused"
+
+
+async def test_facts_that_must_not_be_read_leave_everything_as_it_is_and_are_told() -> None:
+    house = await House(replicas=2).settled()
+    before = house.status()
+    house.gatherer.unlisted = {NAMESPACE: NO_RIGHT}
+    house.edit(replicas=5)
+    with pytest.raises(KubeError, match="cannot list"):
+        await house.look()
+    with pytest.raises(KubeError, match="cannot list"):
+        await house.look()
+    assert house.api.writes() == {"patch_status": 1}
+    assert house.condition("Ready") == "Unknown/PermissionMissing"
+    assert house.condition("Available") == "True/Available"
+    assert {key: value for key, value in house.status().items() if key not in {"conditions", "observedGeneration"}} == {
+        key: value for key, value in before.items() if key not in {"conditions", "observedGeneration"}
+    }
+    house.gatherer.unlisted = {}
+    await house.look()
+    assert len(house.pods()) == 5
+
+
+async def test_a_stranger_that_must_not_be_looked_at_is_waited_for() -> None:
+    house = House(replicas=1)
+    house.api.hold(SERVICE, {"metadata": {"name": NAME, "namespace": NAMESPACE}})
+    house.api.refusals["get"] = NO_RIGHT
+    assert await house.look() == CLAIM_RECHECK, "no look at the claim is allowed either"
+    assert house.condition("Progressing") == "False/PermissionMissing"
+    assert house.pods() == []
+    house.api.refusals["get"] = OVERLOADED
+    with pytest.raises(KubeError, match="slow down"):
+        await house.look()
 
 
 async def test_a_new_deployment_of_the_name_starts_without_the_old_ones_memory() -> None:

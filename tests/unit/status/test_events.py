@@ -7,9 +7,9 @@ import pytest
 from unit.replicas.examples import NAME, NAMESPACE, NOW, UID, resolved
 from unit.replicas.tables import table
 from vlm_operator.engines.base import PodIdentity
-from vlm_operator.replicas.actions import Action, Create, CreatePod, Delete, Outcome, Refusal, Repair
+from vlm_operator.replicas.actions import Action, Create, CreatePod, Delete, Outcome, Repair
 from vlm_operator.replicas.facts import Memory, SlotFailure
-from vlm_operator.replicas.slots import ADMISSION_REFUSED
+from vlm_operator.replicas.refusal import ADMISSION_REFUSED, Refusal
 from vlm_operator.status.events import NOTE_BYTES, Event, deeds, turns
 
 
