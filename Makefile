@@ -23,16 +23,16 @@ $(READY): requirements/dev.txt pyproject.toml hack/setup.sh
 setup: $(READY) ## install the Python environment into .venv
 
 .PHONY: tools
-tools: $(READY) ## build the Kubernetes programs that tests and demo run on
+tools: $(READY) ## build the Kubernetes programs that tests run on
 	@$(BIN)/python -m controlplane tools > /dev/null
 
 # -- use ---------------------------------------------------------------------------------------------------------------
 .PHONY: demo
-demo: tools ## a VLMDeployment becomes Ready on a real control plane (KEEP=1 leaves it running)
+demo: $(READY) ## a VLMDeployment becomes Ready on a real control plane (KEEP=1 leaves it running)
 	@$(BIN)/python -m demo $(if $(KEEP),--keep)
 
 .PHONY: cluster
-cluster: tools ## start a control plane to play with and print its KUBECONFIG line
+cluster: $(READY) ## start a control plane to play with and print its KUBECONFIG line
 	@$(BIN)/python -m controlplane up
 
 .PHONY: cluster-down
@@ -41,8 +41,8 @@ cluster-down: $(READY) ## stop the control plane to play with
 
 # -- checks ------------------------------------------------------------------------------------------------------------
 .PHONY: test
-test: tools ## all tests: units, then the real API server
-	@$(BIN)/python -m pytest tests/unit tests/cluster $(ARGS)
+test: tools ## all tests: units, then the real API server, then the chart
+	@$(BIN)/python -m pytest tests/unit tests/cluster tests/chart $(ARGS)
 
 .PHONY: test-engine
 test-engine: $(READY) ## vLLM's own parser and configuration judge the rendered arguments (needs the network and 6 GB)
@@ -58,14 +58,16 @@ check: $(READY) ## format, lint, types, import contracts, generated files, dead 
 	@hack/check.sh $(BIN)
 
 .PHONY: bench
-bench: tools ## measure; prints tables and writes JSON to .build/bench
+bench: $(READY) ## measure; prints tables and writes JSON to .build/bench
 	@PYTHONPATH=$(PYTHONPATH):tests $(BIN)/python -m bench $(ARGS)
 
 # -- generated files ---------------------------------------------------------------------------------------------------
 .PHONY: generate
-generate: $(READY) ## write the CRD, the permissions, the golden pods and the reference pages anew
+generate: $(READY) ## write the CRD, the permissions, the kustomize base, the golden pods and the reference pages anew
 	@$(BIN)/python -m vlm_operator.cli.operator crd > crds/vlmdeployments.vlm.dev.yaml
+	@cp crds/vlmdeployments.vlm.dev.yaml charts/vlm-operator/files/crd.yaml
 	@$(BIN)/python -m permission_rules > charts/vlm-operator/files/permissions.yaml
+	@$(BIN)/python -m kustomize_base manifests/base/vlm-operator.yaml
 	@PYTHONPATH=$(PYTHONPATH):tests $(BIN)/python -m unit.engines.golden_files
 	@$(BIN)/python -m reference_docs docs/reference
 

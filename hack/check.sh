@@ -14,6 +14,8 @@ step() {
 crd_is_current() {
   "$bin/python" -m vlm_operator.cli.operator crd | diff -u crds/vlmdeployments.vlm.dev.yaml - \
     || { echo "crds/ differs from the types: run make generate"; return 1; }
+  cmp crds/vlmdeployments.vlm.dev.yaml charts/vlm-operator/files/crd.yaml \
+    || { echo "the CRD of the chart is not that of crds/: run make generate"; return 1; }
 }
 
 permissions_are_current() {

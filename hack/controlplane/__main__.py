@@ -8,7 +8,7 @@ import sys
 from controlplane import background, pod_network
 from controlplane.accompany import accompany
 from controlplane.errors import ControlPlaneError
-from controlplane.tools import ensure_tools
+from controlplane.tools import FAMILIES, HELM, ensure_tools
 
 
 def main() -> int:
@@ -30,7 +30,7 @@ def main() -> int:
         if command == "up":
             print(f"export KUBECONFIG={shlex.quote(str(background.up()))}", flush=True)
             kubectl = shlex.quote(str(ensure_tools()["kubectl"]))
-            print(f"# then: {kubectl} apply --server-side -f crds/; .venv/bin/vlm-operator run", file=sys.stderr)
+            print(f"# then: {kubectl} apply --server-side -k crds/; .venv/bin/vlm-operator run", file=sys.stderr)
         elif command == "down":
             print("stopped" if background.down() else "no control plane was running")
         elif command == "serve":
@@ -42,7 +42,7 @@ def main() -> int:
             argv = pod_network.inside(options.argv)
             os.execvp(argv[0], argv)  # noqa: S606
         else:
-            for path in ensure_tools().values():
+            for path in ensure_tools([*FAMILIES, HELM]).values():
                 print(path)
     except ControlPlaneError as error:
         print(error, file=sys.stderr)

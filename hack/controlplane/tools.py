@@ -102,6 +102,12 @@ KWOK = Family(
     programs=(Program(name="kwok", package="sigs.k8s.io/kwok/cmd/kwok", build_seconds=50),),
 )
 FAMILIES = (KUBERNETES, ETCD, KWOK)
+"""What a control plane consists of."""
+HELM = Family(
+    folder=_GO / "helm",
+    programs=(Program(name="helm", package="helm.sh/helm/v4/cmd/helm", build_seconds=80),),
+)
+"""Only tests and generators need it."""
 
 
 def ensure_tools(
