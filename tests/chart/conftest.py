@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from chart.helm import Helm
-from controlplane import ControlPlane, ensure_tools, l4
+from chart.helm import CRD, NAME, Helm, Release
+from controlplane import ControlPlane, ensure_tools, l4, wait_until
 from controlplane.tools import HELM
 
 _serial = itertools.count(1)
@@ -48,3 +48,12 @@ def namespace(plane: ControlPlane) -> Iterator[str]:
     plane.api.post("/api/v1/namespaces", space)
     yield name
     plane.api.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+def release(plane: ControlPlane, helm: Helm, namespace: str) -> Iterator[Release]:
+    """A release that is not installed yet. Nothing of it is left for the next test."""
+    yield Release(plane, helm, namespace)
+    helm.run("uninstall", NAME, "--namespace", namespace, "--wait")
+    plane.kubectl("delete", "crd", "vlmdeployments.vlm.dev", "--ignore-not-found")
+    wait_until(lambda: not plane.api.answers(CRD), "the CRD is gone")

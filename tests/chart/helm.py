@@ -8,10 +8,14 @@ from typing import Any
 
 import yaml
 
+from controlplane import ControlPlane, wait_until
+
 Object = dict[str, Any]
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "vlm-operator"
+NAME = "vlm-operator"
+CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/vlmdeployments.vlm.dev"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +35,7 @@ class Helm:
     def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         """Run it to its end, which may be a failure."""
         command = [self.program, *arguments]
-        return subprocess.run(
-            command, env=self.environment, capture_output=True, text=True, timeout=120, check=False
-        )
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=120, check=False)
 
     def __call__(self, *arguments: str | Path) -> str:
         """Run it and return what it prints; it must succeed."""
@@ -45,8 +47,46 @@ class Helm:
         """The objects that the chart makes of the values."""
         file = self.home / "values.yaml"
         file.write_text(yaml.safe_dump(dict(values or {})))
-        text = self("template", "vlm-operator", CHART, "--namespace=vlm-system", "--values", file, *arguments)
-        return [document for document in yaml.safe_load_all(text) if document]
+        text = self("template", NAME, CHART, "--namespace=vlm-system", "--values", file, *arguments)
+        return [document for document in parsed(text) if document]
+
+
+class Release:
+    """The release of a namespace, and what it made."""
+
+    def __init__(self, plane: ControlPlane, helm: Helm, namespace: str) -> None:
+        self.plane = plane
+        self.helm = helm
+        self.namespace = namespace
+
+    def run(self, verb: str, *arguments: str | Path) -> str:
+        """Run a command of helm about it."""
+        return self.helm(verb, NAME, *arguments, "--namespace", self.namespace)
+
+    def get(self, path: str) -> Any:
+        """Read an object of its namespace."""
+        group, _, rest = path.partition(" ")
+        return self.plane.api.get(f"{group}/namespaces/{self.namespace}/{rest}")
+
+    @property
+    def deployment(self) -> Object:
+        """The Deployment of the operator."""
+        return dict(self.get(f"/apis/apps/v1 deployments/{NAME}"))
+
+    def pods(self) -> set[str]:
+        """The uids of the operator's pods that are there to stay."""
+        found = self.get(f"/api/v1 pods?labelSelector=app.kubernetes.io/name={NAME}")["items"]
+        return {pod["metadata"]["uid"] for pod in found if "deletionTimestamp" not in pod["metadata"]}
+
+    def until_two_pods(self) -> set[str]:
+        """Wait until the rollout is over; returns the pods."""
+        wait_until(lambda: len(self.pods()) == 2, "there are two operators")
+        return self.pods()
+
+
+def parsed(text: str) -> list[Any]:
+    """The documents in a text. The loader in C makes the CRD a matter of milliseconds."""
+    return list(yaml.load_all(text, Loader=yaml.CSafeLoader))
 
 
 def of_kind(objects: list[Object], kind: str) -> list[Object]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from chart.helm import CHART, ROOT, Helm, Object, container, of_kind, only
+from chart.helm import CHART, ROOT, Helm, Object, container, of_kind, only, parsed
 from controlplane import ControlPlane, ensure_tools
 from kustomize_base import kustomize_base
 from vlm_operator import __version__
@@ -86,7 +86,7 @@ def test_what_is_made_is_accepted_and_its_pods_are_admitted_as_restricted(
     plane: ControlPlane, helm: Helm, spaces: str, values: Object
 ) -> None:
     objects = helm.template(values=values)
-    text = yaml.safe_dump_all(objects)
+    text = "---\n".join(json.dumps(found) + "\n" for found in objects)
     plane.kubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-", input=text)
     template = only(objects, "Deployment")["spec"]["template"]
     pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {**template["metadata"], "name": "pod"}}
@@ -121,7 +121,10 @@ def test_lint_has_nothing_to_say(helm: Helm) -> None:
         ("image.tags=1", "at '/image': additional properties 'tags' not allowed"),
         ("image.repository=Ours/Operator", "at '/image/repository': 'Ours/Operator' does not match pattern"),
         ("image.digest=sha256:abc", "at '/image/digest': 'sha256:abc' does not match pattern"),
-        ("image.pullPolicy=Sometimes", "at '/image/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'"),
+        (
+            "image.pullPolicy=Sometimes",
+            "at '/image/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'",
+        ),
         ("namespaces=team-a", "at '/namespaces': got string, want array"),
         ("namespaces={Team-A}", "at '/namespaces/0': 'Team-A' does not match pattern"),
         ("namespaces={a,a}", "at '/namespaces': items at 0 and 1 are equal"),
@@ -220,22 +223,24 @@ def test_the_selectors_find_the_pods_and_no_others(helm: Helm) -> None:
         only(objects, "Deployment")["spec"]["selector"]["matchLabels"],
         only(objects, "PodDisruptionBudget")["spec"]["selector"]["matchLabels"],
         only(objects, "Service")["spec"]["selector"],
-        only(helm.template(), "Deployment")["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["labelSelector"][
-            "matchLabels"
-        ],
+        only(helm.template(), "Deployment")["spec"]["template"]["spec"]["topologySpreadConstraints"][0][
+            "labelSelector"
+        ]["matchLabels"],
     ):
         assert selector.items() <= labels
         assert selector == {"app.kubernetes.io/name": "vlm-operator", "app.kubernetes.io/instance": "vlm-operator"}
 
 
-def test_a_long_name_of_a_release_still_gives_names_that_are_accepted(plane: ControlPlane, helm: Helm, spaces: str) -> None:
+def test_a_long_name_of_a_release_still_gives_names_that_are_accepted(
+    plane: ControlPlane, helm: Helm, spaces: str
+) -> None:
     text = helm("template", "r" * 53, CHART, f"--namespace={spaces}", f"--set=nameOverride={'n' * 60}")
     plane.kubectl("apply", "--server-side", "--dry-run=server", "-f", "-", input=text)
 
 
 def test_the_crd_is_that_of_the_operator_and_stays(helm: Helm) -> None:
     crd = only(helm.template(values=EVERYTHING), "CustomResourceDefinition")
-    ours = yaml.safe_load((ROOT / "crds/vlmdeployments.vlm.dev.yaml").read_text())
+    (ours,) = parsed((ROOT / "crds/vlmdeployments.vlm.dev.yaml").read_text())
     assert crd["spec"] == ours["spec"]
     assert crd["metadata"]["name"] == ours["metadata"]["name"]
     assert crd["metadata"]["annotations"] == {
@@ -254,7 +259,7 @@ def test_the_kustomize_base_is_what_the_chart_makes(helm: Helm) -> None:
     assert (ROOT / "manifests/base/vlm-operator.yaml").read_text() == kustomize_base(), "run make generate"
     kubectl = ensure_tools()["kubectl"]
     built = subprocess.run([kubectl, "kustomize", ROOT / "manifests/base"], capture_output=True, text=True, check=True)
-    objects = list(yaml.safe_load_all(built.stdout))
+    objects = parsed(built.stdout)
     assert only(objects, "Namespace")["metadata"]["name"] == "vlm-system"
     charted = helm.template()
     for found in charted:

@@ -1,0 +1,91 @@
+"""The operator as the chart runs it: with the arguments, the files and the rights that a release gives, and no others."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from chart.helm import CHART, NAME, ROOT, Object, Release, container
+from cluster.support.operator import Deployments, RunningOperator
+from controlplane import ControlPlane
+
+pytestmark = pytest.mark.cluster
+
+MOUNTS = "/etc/vlm-operator"
+
+
+def account_kubeconfig(plane: ControlPlane, namespace: str, folder: Path) -> Path:
+    """A kubeconfig of the release's ServiceAccount, with a token from the API server."""
+    token = plane.kubectl("create", "token", NAME, "--namespace", namespace).strip()
+    config = yaml.safe_load(plane.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token}
+    path = folder / "account.kubeconfig"
+    path.write_text(json.dumps(config))
+    return path
+
+
+def mounted(release: Release, deployment: Object, folder: Path) -> dict[str, str]:
+    """The ConfigMaps that the pod mounts, as folders; by the paths where it has them."""
+    sources = {v["name"]: v["configMap"]["name"] for v in deployment["spec"]["template"]["spec"].get("volumes", ())}
+    places = {}
+    for mount in container(deployment).get("volumeMounts", ()):
+        place = folder / mount["name"]
+        place.mkdir()
+        for name, text in release.get(f"/api/v1 configmaps/{sources[mount['name']]}")["data"].items():
+            (place / name).write_text(text)
+        places[mount["mountPath"]] = str(place)
+    return places
+
+
+@pytest.mark.parametrize("scope", ["Cluster", "Namespaced"])
+def test_the_operator_serves_with_what_a_release_gives(
+    plane: ControlPlane, release: Release, tmp_path: Path, scope: str
+) -> None:
+    team = f"{release.namespace}-team"
+    plane.api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team}})
+    values = {
+        "rbac": {"scope": scope},
+        "namespaces": [team] if scope == "Namespaced" else [],
+        "catalogue": {"files": {"ours.yaml": catalogue_of_the_docs()}},
+        "templates": {"files": {"vllm-pod.yaml.j2": builtin_template()}},
+        "extraArgs": ["--workers=2"],
+    }
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    release.run("install", CHART, "--values", file, "--wait")
+
+    deployment = release.deployment
+    verb, *arguments = container(deployment)["args"]
+    assert verb == "run"
+    places = mounted(release, deployment, tmp_path)
+    assert set(places) == {f"{MOUNTS}/catalogue", f"{MOUNTS}/templates"}
+    for path, place in places.items():
+        arguments = [argument.replace(path, place) for argument in arguments]
+    account = account_kubeconfig(plane, release.namespace, tmp_path)
+    place = (f"--kubeconfig={account}", f"--leader-elect-namespace={release.namespace}")
+    operator = RunningOperator(plane, f"chart-{scope.lower()}", (*arguments, *place)).start()
+    try:
+        plane.bound_claim(team, "models")
+        work = Deployments(control_plane=plane, namespace=team)
+        work.create()
+        work.until_ready()
+    finally:
+        operator.stop()
+    said = operator.text()
+    assert "the catalogue has" in said
+    assert "the template vllm/pod.yaml.j2 is overridden by" in said
+    assert "gave the lease" in said
+    if scope == "Cluster":
+        assert "forbidden" not in said
+    plane.api.delete(f"/api/v1/namespaces/{team}")
+
+
+def catalogue_of_the_docs() -> str:
+    text = (ROOT / "docs/admin.md").read_text()
+    document = yaml.safe_load(text.split("```yaml\n", 1)[1].split("```", 1)[0])
+    return str(document["data"]["ours.yaml"])
+
+
+def builtin_template() -> str:
+    return (ROOT / "operator/vlm_operator/engines/templates/vllm/pod.yaml.j2").read_text()
