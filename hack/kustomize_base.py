@@ -17,7 +17,14 @@ _ONLY_HELMS = re.compile(r"^ *(helm\.sh/|app\.kubernetes\.io/managed-by: Helm|# 
 def kustomize_base() -> str:
     """The objects of the chart but the CustomResourceDefinition, without what is true only of a release of Helm."""
     helm = ensure_tools([HELM])["helm"]
-    command = [helm, "template", CHART.name, CHART, f"--namespace={NAMESPACE}", "--set=crds.install=false"]
+    command: list[str | Path] = [
+        helm,
+        "template",
+        CHART.name,
+        CHART,
+        f"--namespace={NAMESPACE}",
+        "--set=crds.install=false",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ControlPlaneError(f"helm template {CHART} failed: {done.stderr.strip()}")

@@ -14,6 +14,7 @@ Object = dict[str, Any]
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "vlm-operator"
+SAMPLE = ROOT / "manifests/samples/qwen2.5-vl-7b-awq.yaml"
 NAME = "vlm-operator"
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/vlmdeployments.vlm.dev"
 
@@ -72,6 +73,16 @@ class Release:
     def deployment(self) -> Object:
         """The Deployment of the operator."""
         return dict(self.get(f"/apis/apps/v1 deployments/{NAME}"))
+
+    def live(self, wanted: Object) -> Object:
+        """An object as the API server has it."""
+        place = [wanted["kind"], wanted["metadata"]["name"], "--namespace", self.namespace]
+        (found,) = parsed(self.plane.kubectl("get", *place, "--output=json"))
+        return dict(found)
+
+    def uid_of_the_sample(self) -> str:
+        """The identity of a user's object."""
+        return str(self.get("/apis/vlm.dev/v1alpha1 vlmdeployments/qwen25-vl-7b")["metadata"]["uid"])
 
     def pods(self) -> set[str]:
         """The uids of the operator's pods that are there to stay."""

@@ -40,8 +40,9 @@ def clone(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.usefixtures("empty")
 @pytest.mark.parametrize("title", [title for title, commands in CHAPTERS.items() if commands])
-def test_the_commands_of_a_chapter_work(empty: ControlPlane, helm: Helm, clone: Path, title: str) -> None:
+def test_the_commands_of_a_chapter_work(helm: Helm, clone: Path, title: str) -> None:
     programs = {"helm": helm.program, "kubectl": ensure_tools()["kubectl"]}
     path = clone / "bin"
     path.mkdir()

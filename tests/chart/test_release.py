@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from chart.helm import CHART, CRD, NAME, ROOT, Release, container, parsed
-from controlplane import ControlPlane
+from chart.helm import CHART, CRD, NAME, SAMPLE, Release, container, parsed
+from controlplane import ControlPlane, wait_until
 
 pytestmark = pytest.mark.cluster
-
-SAMPLE = ROOT / "manifests/samples/qwen2.5-vl-7b-awq.yaml"
 
 
 def older_chart(folder: Path) -> Path:
@@ -39,7 +37,7 @@ def test_a_release_lives_and_what_users_made_outlives_it(release: Release, tmp_p
     assert len(release.until_two_pods()) == 2
     assert "Warm" not in columns(plane)
     plane.kubectl("apply", "--namespace", release.namespace, "-f", str(SAMPLE))
-    mine = release.get("/apis/vlm.dev/v1alpha1 vlmdeployments/qwen25-vl-7b")["metadata"]["uid"]
+    mine = release.uid_of_the_sample()
 
     first = release.pods()
     release.run("upgrade", older, "--wait")
@@ -59,7 +57,7 @@ def test_a_release_lives_and_what_users_made_outlives_it(release: Release, tmp_p
 
     said = release.run("uninstall", "--wait")
     assert "[CustomResourceDefinition] vlmdeployments.vlm.dev" in said
-    assert release.get("/apis/vlm.dev/v1alpha1 vlmdeployments/qwen25-vl-7b")["metadata"]["uid"] == mine
+    assert release.uid_of_the_sample() == mine
     left = plane.kubectl("get", "all,sa,roles,rolebindings,cm,pdb", "--namespace", release.namespace, "-o", "name")
     assert sorted(left.split()) == ["configmap/kube-root-ca.crt", "serviceaccount/default"]
     for kind in ("clusterroles", "clusterrolebindings"):
@@ -67,16 +65,25 @@ def test_a_release_lives_and_what_users_made_outlives_it(release: Release, tmp_p
 
     release.run("install", CHART, "--wait")
     assert "Warm" in columns(plane)
-    assert release.get("/apis/vlm.dev/v1alpha1 vlmdeployments/qwen25-vl-7b")["metadata"]["uid"] == mine
+    assert release.uid_of_the_sample() == mine
+    # What the chart says is what the API server keeps. Otherwise Argo CD would see a difference for ever.
+    made = parsed(release.helm("get", "manifest", NAME, "--namespace", release.namespace))
+    assert {"Deployment", "CustomResourceDefinition", "ClusterRole"} <= {wanted["kind"] for wanted in made}
+    assert [found for wanted in made for found in differences(wanted, release.live(wanted))] == []
 
 
-def test_what_the_api_server_keeps_is_what_the_chart_says(release: Release) -> None:
-    """Otherwise tools that compare, like Argo CD, would see a difference for ever."""
-    release.run("install", CHART, "--wait")
-    for wanted in parsed(release.run("get", "manifest")):
-        path = ["get", wanted["kind"], wanted["metadata"]["name"], "--output=yaml"]
-        (live,) = parsed(release.plane.kubectl(*path, "--namespace", release.namespace))
-        assert list(differences(wanted, live)) == []
+def test_a_crd_that_kubectl_has_installed_is_taken_over_with_what_users_made(release: Release, tmp_path: Path) -> None:
+    plane = release.plane
+    plane.kubectl("apply", "-f", str(older_chart(tmp_path) / "files/crd.yaml"))
+    wait_until(lambda: plane.api.answers("/apis/vlm.dev/v1alpha1/vlmdeployments"), "the resource is served")
+    plane.kubectl("apply", "--namespace", release.namespace, "-f", str(SAMPLE))
+    mine = release.uid_of_the_sample()
+    refused = release.helm.run("install", NAME, CHART, "--namespace", release.namespace)
+    assert "exists and cannot be imported into the current release" in refused.stderr
+    release.run("install", CHART, "--take-ownership", "--force-conflicts", "--wait")
+    assert "Warm" in columns(plane)
+    release.run("upgrade", CHART, "--wait")
+    assert release.uid_of_the_sample() == mine
 
 
 def differences(wanted: Any, live: Any, place: str = "") -> Iterator[str]:
@@ -89,11 +96,3 @@ def differences(wanted: Any, live: Any, place: str = "") -> Iterator[str]:
             yield from differences(value, other, f"{place}[{number}]")
     elif wanted != live:
         yield f"{place}: {wanted!r} became {live!r}"
-
-
-def test_files_in_the_values_restart_the_operators_when_they_change(release: Release) -> None:
-    release.run("install", CHART, "--wait", r"--set=catalogue.files.a\.yaml=models: []")
-    first = release.until_two_pods()
-    release.run("upgrade", CHART, "--wait", r"--set=catalogue.files.a\.yaml=gpus: []")
-    assert not release.until_two_pods() & first
-    assert release.get(f"/api/v1 configmaps/{NAME}-catalogue")["data"] == {"a.yaml": "gpus: []"}

@@ -85,7 +85,7 @@ def spaces(plane: ControlPlane) -> str:
 def test_what_is_made_is_accepted_and_its_pods_are_admitted_as_restricted(
     plane: ControlPlane, helm: Helm, spaces: str, values: Object
 ) -> None:
-    objects = helm.template(values=values)
+    objects = helm.template("--set=crds.install=false", values=values)
     text = "---\n".join(json.dumps(found) + "\n" for found in objects)
     plane.kubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-", input=text)
     template = only(objects, "Deployment")["spec"]["template"]
@@ -216,6 +216,17 @@ def test_everything_that_was_set_arrives(helm: Helm) -> None:
     }
 
 
+def test_files_restart_the_operators_when_they_change(helm: Helm) -> None:
+    def annotations(catalogue: str) -> Object:
+        template = only(helm.template(values={"catalogue": {"files": {"a.yaml": catalogue}}}), "Deployment")["spec"][
+            "template"
+        ]
+        return dict(template["metadata"]["annotations"])
+
+    assert annotations("models: []") == annotations("models: []")
+    assert annotations("models: []") != annotations("gpus: []")
+
+
 def test_the_selectors_find_the_pods_and_no_others(helm: Helm) -> None:
     objects = helm.template(values=EVERYTHING)
     labels = only(objects, "Deployment")["spec"]["template"]["metadata"]["labels"].items()
@@ -234,7 +245,9 @@ def test_the_selectors_find_the_pods_and_no_others(helm: Helm) -> None:
 def test_a_long_name_of_a_release_still_gives_names_that_are_accepted(
     plane: ControlPlane, helm: Helm, spaces: str
 ) -> None:
-    text = helm("template", "r" * 53, CHART, f"--namespace={spaces}", f"--set=nameOverride={'n' * 60}")
+    text = helm(
+        "template", "r" * 53, CHART, f"--namespace={spaces}", f"--set=crds.install=false,nameOverride={'n' * 60}"
+    )
     plane.kubectl("apply", "--server-side", "--dry-run=server", "-f", "-", input=text)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from vlm_operator.cli.kubectl import main
 
 KEYS = {"gpuGiB", "weightsGiB", "kvGiB", "kvTokens", "activationGiB", "otherGiB", "fits"}
+SAMPLES = sorted((Path(__file__).parents[3] / "manifests" / "samples").glob("*.yaml"))
 HEAD = {"apiVersion": "vlm.dev/v1alpha1", "kind": "VLMDeployment", "metadata": {"name": "qwen"}}
 
 
@@ -53,6 +54,13 @@ def test_an_accepted_spec_with_all_numbers(plan: Any) -> None:
     assert answer["imageTokens"]["224x224"] == 64
     assert len(answer["imageTokens"]) == 4
     assert answer["maxConcurrency"] == pytest.approx(memory["kvTokens"] / 32768, rel=0.05)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
+def test_every_sample_fits_and_nothing_is_found_wrong_with_it(plan: Any, sample: Path) -> None:
+    code, answer, _ = plan(sample.read_text())
+    assert (code, answer["accepted"], answer["memory"]["fits"]) == (0, True, True)
+    assert answer["findings"] == []
 
 
 @pytest.mark.parametrize("tensor", [3, 6, 16])
