@@ -1,7 +1,5 @@
 """The operator as the chart runs it: with the arguments, the files and the rights that a release gives, and no others."""
 
-import json
-import re
 from pathlib import Path
 
 import pytest
@@ -9,21 +7,12 @@ import yaml
 
 from chart.helm import CHART, NAME, ROOT, Object, Release, container
 from cluster.support.operator import Deployments, RunningOperator
-from controlplane import ControlPlane
+from controlplane import AuditTrail, ControlPlane
+from controlplane.kubeconfig import write_token_kubeconfig
 
 pytestmark = pytest.mark.cluster
 
 MOUNTS = "/etc/vlm-operator"
-
-
-def account_kubeconfig(plane: ControlPlane, namespace: str, folder: Path) -> Path:
-    """A kubeconfig of the release's ServiceAccount, with a token from the API server."""
-    token = plane.kubectl("create", "token", NAME, "--namespace", namespace).strip()
-    config = yaml.safe_load(plane.kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": token}
-    path = folder / "account.kubeconfig"
-    path.write_text(json.dumps(config))
-    return path
 
 
 def mounted(release: Release, deployment: Object, folder: Path) -> dict[str, str]:
@@ -62,9 +51,10 @@ def test_the_operator_serves_with_the_roles_of_a_namespaced_release(
     assert set(places) == {f"{MOUNTS}/catalogue", f"{MOUNTS}/templates"}
     for path, folder in places.items():
         arguments = [argument.replace(path, folder) for argument in arguments]
-    account = account_kubeconfig(plane, release.namespace, tmp_path)
-    place = (f"--kubeconfig={account}", f"--leader-elect-namespace={release.namespace}")
-    operator = RunningOperator(plane, "chart-operator", (*arguments, *place)).start()
+    token = plane.kubectl("create", "token", NAME, "--namespace", release.namespace).strip()
+    account = write_token_kubeconfig(tmp_path / "account.kubeconfig", like=plane.kubeconfig, user=NAME, token=token)
+    arguments.append(f"--leader-elect-namespace={release.namespace}")
+    operator = RunningOperator(plane, "chart-operator", tuple(arguments), kubeconfig=account).start()
     try:
         plane.bound_claim(team, "models")
         work = Deployments(control_plane=plane, namespace=team)
@@ -76,9 +66,12 @@ def test_the_operator_serves_with_the_roles_of_a_namespaced_release(
     assert "the catalogue has" in said
     assert "the template vllm/pod.yaml.j2 is overridden by" in said
     assert "gave the lease" in said
-    refused = set(re.findall(r'cannot \w+ resource \\?"(\w+)', said))
-    cluster = yaml.safe_load((CHART / "files/permissions.yaml").read_text())["cluster"]
-    assert refused <= {resource for rule in cluster for resource in rule["resources"]}
+    me = f"system:serviceaccount:{release.namespace}:{NAME}"
+    calls = [call for call in AuditTrail(plane.audit_log).news() if call.user == me]
+    assert any(call.verb == "create" and call.resource == "pods" for call in calls)
+    refused = {call.resource for call in calls if not call.allowed}
+    rules = yaml.safe_load((CHART / "files/permissions.yaml").read_text())
+    assert refused <= {resource for rule in rules["cluster"] for resource in rule["resources"]}
     plane.api.delete(f"/api/v1/namespaces/{team}")
 
 

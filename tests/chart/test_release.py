@@ -31,11 +31,20 @@ def columns(plane: ControlPlane) -> list[str]:
     return [column["name"] for column in version["additionalPrinterColumns"]]
 
 
+def verbs_of(plane: ControlPlane, role: str) -> set[str]:
+    """What a role of the cluster allows with VLMDeployments."""
+    rules = plane.api.get(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{role}")["rules"]
+    return {verb for rule in rules if "vlmdeployments" in rule.get("resources", ()) for verb in rule["verbs"]}
+
+
 def test_a_release_lives_and_what_users_made_outlives_it(release: Release, tmp_path: Path) -> None:
     plane, older = release.plane, older_chart(tmp_path)
     release.run("install", older, "--wait")
     assert len(release.until_two_pods()) == 2
     assert "Warm" not in columns(plane)
+    for role, verb in (("view", "get"), ("edit", "create"), ("admin", "create")):
+        wait_until(lambda role=role, verb=verb: verb in verbs_of(plane, role), f"{role} may {verb} VLMDeployments")
+    assert "create" not in verbs_of(plane, "view")
     plane.kubectl("apply", "--namespace", release.namespace, "-f", str(SAMPLE))
     mine = release.uid_of_the_sample()
 

@@ -173,8 +173,8 @@ def test_an_install_for_some_namespaces_has_no_object_of_the_cluster_but_the_crd
 
 def test_an_install_for_some_namespaces_may_read_the_cluster_and_write_only_there(helm: Helm) -> None:
     rules = yaml.safe_load((CHART / "files/permissions.yaml").read_text())
-    everywhere = only(helm.template(), "ClusterRole")
-    listed = helm.template(values={"namespaces": ["team-a"]})
+    everywhere = only(helm.template("--set=rbac.aggregate=false"), "ClusterRole")
+    listed = helm.template("--set=rbac.aggregate=false", values={"namespaces": ["team-a"]})
     assert everywhere["rules"] == rules["namespaced"] + rules["cluster"]
     assert only(listed, "ClusterRole")["rules"] == rules["cluster"]
     served, own = of_kind(listed, "Role")
