@@ -9,13 +9,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import core, creation, fleet, laptop, sizing, turmoil
+from bench import core, creation, fleet, image, laptop, sizing, turmoil
 from bench.table import Row, table
 
 BENCHES: dict[str, Callable[[bool], list[Row]]] = {
     "core": core.measure,
     "creation": creation.measure,
     "fleet": fleet.measure,
+    "image": image.measure,
     "laptop": laptop.measure,
     "sizing": sizing.measure,
     "turmoil": turmoil.measure,
