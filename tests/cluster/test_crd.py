@@ -43,6 +43,18 @@ def test_the_server_refuses_and_blames_the_field(server: Server, case: Case) -> 
     assert any(case.message in complaint.message for complaint in verdict.complaints), verdict
 
 
+@pytest.mark.usefixtures("server")
+def test_unknown_fields_are_dropped_where_a_client_does_not_have_them_refused(
+    control_plane: ControlPlane,
+) -> None:
+    path = "/apis/vlm.dev/v1alpha1/namespaces/default/vlmdeployments?dryRun=All&fieldValidation=Ignore"
+    unknown = [case for case in REFUSED if case.message == "unknown field"]
+    for case in unknown:
+        stored = control_plane.api.post(path, object_of(case))
+        assert f'"{case.field.rpartition(".")[2]}":' not in json.dumps(stored["spec"]), case.name
+    assert len(unknown) > 40
+
+
 def test_defaults_are_written_into_stored_objects(server: Server) -> None:
     assert server.judge(manifest(MINIMAL)).stored["spec"] == {
         "model": {"name": "llava", "quantization": "None", "kvCacheDtype": "Auto", "trustRemoteCode": False},

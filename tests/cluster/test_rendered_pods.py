@@ -1,15 +1,21 @@
-"""Every golden pod passes the real API server: strict field validation, Pod Security `restricted`, admission."""
+"""What is rendered passes the real API server: strict field validation, Pod Security `restricted`, admission."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
 
 from controlplane import Api, ApiError, ControlPlane, wait_until
-from unit.engines.golden_files import NAMES, rendered, resource_and_pod
+from strategies import supported_specs
+from unit.engines.golden_files import NAMES, rendered, rendered_from, resource_and_pod
+from vlm_operator.api.spec import VLMDeploymentSpec
+from vlm_operator.engines.base import PodInputs
 
 pytestmark = pytest.mark.cluster
 
+EXISTING = ("serviceAccountName", "priorityClassName", "runtimeClassName", "imagePullSecrets")
+"""Fields of a pod that name objects which admission wants to exist."""
 PRIORITY = {
     "apiVersion": "scheduling.k8s.io/v1",
     "kind": "PriorityClass",
@@ -66,6 +72,20 @@ def test_every_golden_pod_passes_and_is_stored_as_written(control_plane: Control
         assert without_additions(pod["spec"], stored["spec"]) == pod["spec"], name
         assert stored["metadata"]["labels"] == pod["metadata"]["labels"], name
         assert stored["metadata"].get("annotations", {}) == pod["metadata"]["annotations"], name
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@given(spec=supported_specs())
+def test_the_pod_of_any_spec_is_a_restricted_one(
+    control_plane: ControlPlane, restricted: str, spec: VLMDeploymentSpec
+) -> None:
+    if spec.parallelism.tensor == "Auto":
+        spec = spec.model_copy(update={"parallelism": spec.parallelism.model_copy(update={"tensor": 1})})
+    pod = rendered_from(PodInputs.of(spec), "any")
+    for name in EXISTING:
+        pod["spec"].pop(name, None)
+    del pod["spec"]["containers"][0]["resources"]  # numbers at random do not go together
+    create_dry(control_plane.api, restricted, pod)
 
 
 def test_the_namespace_refuses_a_pod_with_more_rights(control_plane: ControlPlane, restricted: str) -> None:

@@ -121,8 +121,16 @@ def _similar(word: str, known: Iterable[str]) -> str:
 
 def _path(name: str, location: Sequence[int | str]) -> str:
     """Return the path as the API server writes it: `spec.engine.env[0].name`."""
-    parts = [f".{part}" if isinstance(part, str) and _PLAIN_NAME.match(part) else f"[{part}]" for part in location]
-    return name + "".join(parts)
+    return name + "".join(map(_step, location))
+
+
+def _step(part: int | str) -> str:
+    """A part of a path. What a terminal or a log would act on is escaped."""
+    if isinstance(part, int):
+        return f"[{part}]"
+    if _PLAIN_NAME.match(part):
+        return f".{part}"
+    return f"[{part if part.isprintable() else json.dumps(part)}]"
 
 
 def _relative(field: str) -> str:

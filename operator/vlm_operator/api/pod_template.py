@@ -12,6 +12,12 @@ from vlm_operator.api.lists import ATOMIC, MAP_BY_NAME
 from vlm_operator.api.scalars import LabelKey, LabelValue, ObjectName, Quantity, quantity_value
 
 RESERVED_PREFIXES = ("vlm.dev/", "app.kubernetes.io/", "kubernetes.io/", "argocd.argoproj.io/")
+PROFILE_PREFIXES = (
+    "container.apparmor.security.beta.kubernetes.io/",
+    "container.seccomp.security.alpha.kubernetes.io/",
+    "seccomp.security.alpha.kubernetes.io/",
+)
+"""Annotations by which older Kubernetes takes profiles; the API server still turns that of AppArmor into its field."""
 
 AnnotationText = Annotated[str, StringConstraints(max_length=4096)]
 Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=32)]
@@ -19,18 +25,21 @@ Weight = Annotated[int, Field(ge=1, le=100)]
 UserId = Annotated[int, Field(ge=1, le=2_147_483_647)]
 
 
-def _not_reserved(keys: dict[str, str]) -> bool:
-    return not any(key.startswith(RESERVED_PREFIXES) for key in keys)
-
-
-def _reserved_rule(field: str, attribute: str) -> Rule:
-    starts = " || ".join(f"key.startsWith('{prefix}')" for prefix in RESERVED_PREFIXES)
+def no_key_starts_with(prefixes: tuple[str, ...], *, field: str, message: str) -> Rule:
+    """A rule about the keys of a map, whose name in JSON is that in Python."""
+    starts = " || ".join(f"key.startsWith('{prefix}')" for prefix in prefixes)
     return Rule(
         cel=f"!has(self.{field}) || !self.{field}.exists(key, {starts})",
-        message=f"keys must not start with {', '.join(RESERVED_PREFIXES)}: they are not for users",
-        holds=lambda metadata: _not_reserved(getattr(metadata, attribute)),
+        message=message,
+        holds=lambda owner: not any(key.startswith(prefixes) for key in getattr(owner, field)),
         field_path=f".{field}",
     )
+
+
+def not_reserved(field: str) -> Rule:
+    """The rule that keeps users from the keys of others."""
+    message = f"keys must not start with {', '.join(RESERVED_PREFIXES)}: they are not for users"
+    return no_key_starts_with(RESERVED_PREFIXES, field=field, message=message)
 
 
 class PodMetadata(ApiModel):
@@ -42,8 +51,13 @@ class PodMetadata(ApiModel):
     """Further annotations."""
 
     rules: ClassVar[tuple[Rule, ...]] = (
-        _reserved_rule("labels", "labels"),
-        _reserved_rule("annotations", "annotations"),
+        not_reserved("labels"),
+        not_reserved("annotations"),
+        no_key_starts_with(
+            PROFILE_PREFIXES,
+            field="annotations",
+            message="AppArmor and seccomp profiles cannot be chosen: the replicas have those of the container runtime",
+        ),
     )
 
 

@@ -9,7 +9,7 @@ from vlm_operator.api.engine import Engine
 from vlm_operator.api.hardware import Gpu, Parallelism
 from vlm_operator.api.model import Model
 from vlm_operator.api.multimodal import Multimodal
-from vlm_operator.api.pod_template import AnnotationText, PodTemplate
+from vlm_operator.api.pod_template import AnnotationText, PodTemplate, not_reserved
 from vlm_operator.api.rollout import Rollout
 from vlm_operator.api.scalars import LabelKey, duration
 from vlm_operator.api.scaling import Count, Scaling, WarmPool
@@ -33,6 +33,8 @@ class Service(ApiModel):
     """Port of the Service. Default: 8000."""
     annotations: Annotated[dict[LabelKey, AnnotationText], Field(max_length=32)] = Field(default_factory=dict)
     """Annotations of the Service."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (not_reserved("annotations"),)
 
 
 def _pool_fits(spec: Any) -> bool:

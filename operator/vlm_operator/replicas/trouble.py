@@ -68,7 +68,8 @@ def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
 
 
 def _trouble(reason: str, message: str | None) -> Trouble:
-    text = " ".join(str(message or reason).split())
+    # Of what an engine writes last, a log and a terminal get the words only.
+    text = " ".join("".join(sign if sign.isprintable() else " " for sign in str(message or reason)).split())
     cut = text if len(text) <= MESSAGE_LENGTH else text[: MESSAGE_LENGTH - 1] + "…"
     return Trouble(reason=_one_word(reason), message=cut)
 

@@ -142,6 +142,11 @@ def test_a_version_has_one_spelling(version: str) -> None:
     assert finding.field == "spec.engine.version"
 
 
+def test_a_key_cannot_write_lines_of_its_own_into_a_log() -> None:
+    _, (finding,) = read_spec({**MINIMAL, "x\n\x1b[31mERROR": 1})
+    assert finding.field == 'spec["x\\n\\u001b[31mERROR"]'
+
+
 def test_every_wrong_field_has_its_finding() -> None:
     _, findings = read_spec({"model": {}, "replicas": "two", "gpu": {"memory": "48GB", "brand": "x"}})
     assert {finding.field for finding in findings} == {

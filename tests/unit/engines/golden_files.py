@@ -28,10 +28,13 @@ def inputs_of(resource: dict[str, Any]) -> PodInputs:
 
 def rendered(resource: dict[str, Any]) -> dict[str, Any]:
     """The pod of slot 0 of a made-up revision."""
-    inputs = inputs_of(resource)
+    return rendered_from(inputs_of(resource), resource["metadata"]["name"])
+
+
+def rendered_from(inputs: PodInputs, name: str) -> dict[str, Any]:
     chosen = engine(inputs.engine.type)
     identity = PodIdentity(
-        deployment=resource["metadata"]["name"],
+        deployment=name,
         namespace="models",
         uid="00000000-0000-4000-8000-000000000001",
         revision="0123456789",

@@ -49,6 +49,11 @@ TROUBLES: list[tuple[str, dict[str, Any], tuple[str, str] | None]] = [
         ("ImagePullBackOff", 'Back-off pulling image "x:1"'),
     ),
     (
+        "its last words would colour a terminal",
+        engine({**RUNNING, "state": {"terminated": exited(1, message="\x1b[31mall\x07 is\x00 lost\x9b")}}),
+        ("EngineExited", "the engine exited with code 1: [31mall is lost"),
+    ),
+    (
         "a mounted object is missing",
         engine(waiting("CreateContainerConfigError", 'secret "hf" not found')),
         ("CreateContainerConfigError", 'secret "hf" not found'),
