@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from controlplane import Call, ControlPlane, ControlPlaneError, wait_until
 from controlplane.kubeconfig import write_token_kubeconfig
 from vlm_operator.runtime.permissions import rules_by_scope
@@ -16,6 +18,9 @@ Object = dict[str, Any]
 Kubectl = Callable[..., str]
 """Runs kubectl as administrator, with `input` if given, and returns what it prints."""
 
+BASE = Path(__file__).parents[1] / "manifests" / "base"
+ACCESS = {"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+"""Kinds of objects that give rights."""
 NAMESPACE, ACCOUNT = "vlm-system", "vlm-operator"
 USERS = f"system:serviceaccount:{NAMESPACE}:"
 """How the API server calls the account, and those of installations with fewer rights."""
@@ -57,14 +62,10 @@ def refused(calls: Iterable[Call]) -> list[str]:
 
 
 def objects() -> list[Object]:
-    """The account, its namespace, its roles and what binds them."""
-    rules = rules_by_scope()
-    return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
-        service_account(ACCOUNT),
-        *role(ACCOUNT, rules["namespaced"] + rules["cluster"]),
-        *role(ACCOUNT, rules["operatorNamespace"], namespace=NAMESPACE),
-    ]
+    """Of what an installation with kustomize has: the account, its namespace, its roles and what binds them."""
+    files = (BASE / name for name in ("namespace.yaml", "vlm-operator.yaml"))
+    found = [found for file in files for found in yaml.safe_load_all(file.read_text()) if found]
+    return [one for one in found if one["kind"] in ACCESS]
 
 
 def service_account(name: str) -> Object:
