@@ -29,7 +29,7 @@ EVERYTHING: Object = {
         "pullPolicy": "Always",
     },
     "imagePullSecrets": [{"name": "pull"}],
-    "namespaces": ["team-a", "team-b"],
+    "namespaces": ["red", "blue"],
     "serviceAccount": {"name": "other", "annotations": {"example.com/account": "yes"}},
     "crds": {"annotations": {"example.com/crd": "yes"}},
     "log": {"format": "text", "level": "debug"},
@@ -56,8 +56,8 @@ EVERYTHING: Object = {
 INSTALLS: dict[str, Object] = {
     "as it comes": {},
     "one replica": {"replicas": 1, "leaderElection": {"enabled": False}, "podDisruptionBudget": {"enabled": False}},
-    "namespaced": {"namespaces": ["team-a", "team-b"], "rbac": {"scope": "Namespaced"}},
-    "namespaced, in its own": {"namespaces": ["vlm-system"], "rbac": {"scope": "Namespaced"}},
+    "namespaced": {"namespaces": ["red", "blue"], "rbac": {"scope": "Namespaced"}},
+    "namespaced, in its own": {"namespaces": ["restricted"], "rbac": {"scope": "Namespaced"}},
     "nothing but the operator": {
         "crds": {"install": False},
         "rbac": {"create": False},
@@ -74,18 +74,18 @@ INSTALLS: dict[str, Object] = {
 @pytest.fixture(scope="module")
 def spaces(plane: ControlPlane) -> str:
     """The namespaces that the installs name, all of them restricted; returns that of the operator."""
-    for name in ("vlm-system", "team-a", "team-b"):
+    for name in ("restricted", "red", "blue"):
         labels = {"pod-security.kubernetes.io/enforce": "restricted"}
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
         plane.api.post("/api/v1/namespaces", space)
-    return "vlm-system"
+    return "restricted"
 
 
 @pytest.mark.parametrize("values", INSTALLS.values(), ids=INSTALLS)
 def test_what_is_made_is_accepted_and_its_pods_are_admitted_as_restricted(
     plane: ControlPlane, helm: Helm, spaces: str, values: Object
 ) -> None:
-    objects = helm.template("--set=crds.install=false", values=values)
+    objects = helm.template("--set=crds.install=false", f"--namespace={spaces}", values=values)
     text = "---\n".join(json.dumps(found) + "\n" for found in objects)
     plane.kubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-", input=text)
     template = only(objects, "Deployment")["spec"]["template"]
