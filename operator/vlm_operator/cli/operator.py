@@ -1,6 +1,12 @@
-"""`vlm-operator run` and `vlm-operator crd`."""
+"""`vlm-operator run` and `vlm-operator crd`.
+
+What the options of `run` may be is told by the settings alone: here they are names and words for people.
+"""
 
 import argparse
+import difflib
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,60 +14,99 @@ from typing import Any
 
 from vlm_operator import __version__
 
-
-def _path(text: str) -> Path:
-    if not text:
-        raise argparse.ArgumentTypeError("must not be empty")
-    return Path(text)
-
-
+DONE, FAILED, BAD_USAGE = 0, 1, 2
+"""Exit codes."""
 RUN_OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
-    "kubeconfig": ("file to connect with (default: KUBECONFIG, else the pod's ServiceAccount)", {"type": Path}),
-    "context": ("context within the kubeconfig (default: its current one)", {}),
+    "kubeconfig": (
+        "file to connect with (default: KUBECONFIG, else the pod's ServiceAccount, else ~/.kube/config)",
+        {"metavar": "FILE"},
+    ),
+    "context": ("context within the kubeconfig (default: its current one)", {"metavar": "NAME"}),
     "namespace": (
         "namespace to serve; repeat it for several (default: all)",
         {"action": "append", "dest": "namespaces", "metavar": "NAME"},
     ),
     "catalogue": (
         "file with further models and GPUs, or a folder of such files; repeat it for several",
-        {"action": "append", "dest": "catalogues", "type": _path, "metavar": "PATH"},
+        {"action": "append", "dest": "catalogues", "metavar": "PATH"},
     ),
-    "templates": ("folder with templates in place of the built-in ones", {"type": _path, "metavar": "PATH"}),
+    "templates": ("folder with templates in place of the built-in ones", {"metavar": "PATH"}),
     "health-host": ("address of /healthz, /readyz and /metrics (default: all addresses)", {"metavar": "ADDRESS"}),
-    "health-port": ("port of /healthz, /readyz and /metrics (default: 8080)", {"type": int, "metavar": "PORT"}),
-    "log-format": ("format of the log (default: text)", {"choices": ("text", "json")}),
-    "log-level": ("level of the log (default: info)", {"choices": ("debug", "info", "warning", "error")}),
-    "workers": ("deployments looked at at the same time (default: 8)", {"type": int, "metavar": "N"}),
+    "health-port": ("port of /healthz, /readyz and /metrics (default: 8080)", {"metavar": "PORT"}),
+    "log-format": ("format of the log (default: text)", {"metavar": "{text,json}"}),
+    "log-level": ("level of the log (default: info)", {"metavar": "{debug,info,warning,error}"}),
+    "workers": ("deployments looked at at the same time (default: 8)", {"metavar": "N"}),
     "leader-elect": ("act only while holding a Lease, for several replicas (default: off)", {"action": "store_true"}),
+    "leader-elect-name": ("name of the Lease (default: vlm-operator)", {"metavar": "NAME"}),
     "leader-elect-namespace": ("namespace of the Lease (default: that of the pod)", {"metavar": "NAME"}),
     "leader-elect-lease-seconds": (
         "seconds without a renewal until another replica takes over (default: 15)",
-        {"type": int, "metavar": "SECONDS"},
+        {"metavar": "SECONDS"},
     ),
     "leader-elect-deadline-seconds": (
         "seconds without a renewal until the leader stops acting (default: 10)",
-        {"type": float, "metavar": "SECONDS"},
+        {"metavar": "SECONDS"},
     ),
-    "leader-elect-retry-seconds": (
-        "seconds between renewals of the Lease (default: 2)",
-        {"type": float, "metavar": "SECONDS"},
-    ),
-    "resync-seconds": ("seconds between full lists (default: 300)", {"type": float, "metavar": "SECONDS"}),
+    "leader-elect-retry-seconds": ("seconds between renewals of the Lease (default: 2)", {"metavar": "SECONDS"}),
+    "resync-seconds": ("seconds between full lists (default: 300)", {"metavar": "SECONDS"}),
 }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point of `vlm-operator`."""
-    parser = _parser()
-    options = parser.parse_args(argv)
-    if options.command == "crd":
-        from vlm_operator.api.crd import crd_yaml  # noqa: PLC0415 # keeps --help quick
+def command() -> int:
+    """Entry point of `vlm-operator`. Ctrl-C ends it without a word, until the operator runs and ends in good order."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return main()
 
-        sys.stdout.write(crd_yaml())
-        return 0
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code."""
+    options, rest = _parser().parse_known_args(argv)
+    unknown = [word for word in rest if word != "--"]
+    for word in unknown:
+        sys.stderr.write(f"vlm-operator: {_complaint(word)}\n")
+    if unknown:
+        return BAD_USAGE
+    if options.command == "crd":
+        return _print_crd()
+    _have_a_home()
     from vlm_operator.cli.run import run_operator  # noqa: PLC0415 # keeps --help quick
 
     return run_operator(options)
+
+
+def _print_crd() -> int:
+    from vlm_operator.api.crd import crd_yaml  # noqa: PLC0415 # keeps --help quick
+
+    if sys.stdout is None:
+        return _cannot_write("it is closed")
+    try:
+        sys.stdout.write(crd_yaml())
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough
+        sys.stderr.close()
+    except OSError as error:
+        return _cannot_write(str(error.strerror).lower())
+    return DONE
+
+
+def _cannot_write(why: str) -> int:
+    sys.stderr.write(f"vlm-operator: cannot write to standard output: {why}\n")
+    return FAILED
+
+
+def _have_a_home() -> None:
+    """Libraries look for the home of the user as they are imported; in a container there may be none."""
+    try:
+        Path.home()
+    except RuntimeError:
+        os.environ["HOME"] = "/"
+
+
+def _complaint(word: str) -> str:
+    option = word.partition("=")[0]
+    close = difflib.get_close_matches(option, [f"--{name}" for name in RUN_OPTIONS], n=1)
+    advice = f"did you mean {close[0]}?" if close else "`vlm-operator run --help` lists what there is"
+    return f"{option} is {'an unknown option' if option.startswith('-') else 'one word too many'}; {advice}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -79,4 +124,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command())

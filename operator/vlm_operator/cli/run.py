@@ -18,6 +18,16 @@ from vlm_operator.runtime.settings import Settings
 
 NOISY = ("kopf", "kubernetes", "aiohttp", "asyncio")
 FAILED, BAD_USAGE = 1, 2
+SINGULAR = {"namespaces": "namespace", "catalogues": "catalogue"}
+"""Options that may be repeated, by the settings in which they are collected."""
+TOLD = {
+    "string_pattern_mismatch": "must be a name: up to 63 lower-case letters, digits and -",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a number",
+}
+"""In better words than pydantic's."""
 
 
 def run_operator(options: argparse.Namespace) -> int:
@@ -37,18 +47,13 @@ def run_operator(options: argparse.Namespace) -> int:
         for sentence in str(error).splitlines():
             sys.stderr.write(f"vlm-operator: {sentence}\n")
         return FAILED
-    except OSError as error:
-        sys.stderr.write(f"vlm-operator: cannot serve health on port {settings.health_port}: {error.strerror}\n")
-        return FAILED
     return 0
 
 
 def _complaint(details: ErrorDetails) -> str:
     setting = str(details["loc"][0])
-    option = {"namespaces": "namespace"}.get(setting, setting).replace("_", "-")
-    told = details["msg"].replace("Input should", "must")
-    if details["type"] == "string_pattern_mismatch":
-        told = "must be the name of a namespace: lower-case letters, digits and -"
+    option = SINGULAR.get(setting, setting).replace("_", "-")
+    told = TOLD.get(details["type"]) or details["msg"].replace("Input should", "must")
     return " ".join(f"--{option} {details['input']} {told}".split())
 
 

@@ -3,20 +3,32 @@
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
-from vlm_operator.cli.operator import main
+from vlm_operator.cli.operator import RUN_OPTIONS, main
+from vlm_operator.runtime.settings import Settings
 
 
 @pytest.mark.parametrize(
     ("argument", "sentence"),
     [
-        ("--namespace=", "--namespace must be the name of a namespace: lower-case letters, digits and -"),
-        ("--namespace=Team A", "--namespace Team A must be the name of a namespace: lower-case letters, digits and -"),
+        ("--namespace=", "--namespace must be a name: up to 63 lower-case letters, digits and -"),
+        ("--namespace=Team A", "--namespace Team A must be a name: up to 63 lower-case letters, digits and -"),
         ("--health-port=70000", "--health-port 70000 must be less than or equal to 65535"),
+        ("--health-port=8o", "--health-port 8o must be a whole number"),
+        ("--health-host=", "--health-host must not be empty"),
         ("--workers=0", "--workers 0 must be greater than or equal to 1"),
+        ("--workers=2.5", "--workers 2.5 must be a whole number"),
+        ("--log-level=nonsense", "--log-level nonsense must be 'debug', 'info', 'warning' or 'error'"),
+        ("--log-format=xml", "--log-format xml must be 'text' or 'json'"),
+        ("--kubeconfig=", "--kubeconfig must not be empty"),
+        ("--context=", "--context must not be empty"),
+        ("--catalogue=", "--catalogue must not be empty"),
+        ("--templates=", "--templates must not be empty"),
+        ("--leader-elect-name=", "--leader-elect-name must be a name: up to 63 lower-case letters, digits and -"),
         (
             "--leader-elect-namespace=A b",
-            "--leader-elect-namespace A b must be the name of a namespace: lower-case letters, digits and -",
+            "--leader-elect-namespace A b must be a name: up to 63 lower-case letters, digits and -",
         ),
         (
             "--leader-elect-lease-seconds=10",
@@ -24,9 +36,12 @@ from vlm_operator.cli.operator import main
         ),
         (
             "--leader-elect-retry-seconds=4",
-            "--leader-elect-retry-seconds 4.0 must be at most a third of --leader-elect-deadline-seconds",
+            "--leader-elect-retry-seconds 4 must be at most a third of --leader-elect-deadline-seconds",
         ),
         ("--resync-seconds=0.5", "--resync-seconds 0.5 must be greater than or equal to 1"),
+        ("--resync-seconds=inf", "--resync-seconds inf must be a number"),
+        ("--resync-seconds=nan", "--resync-seconds nan must be a number"),
+        ("--resync-seconds=often", "--resync-seconds often must be a number"),
     ],
 )
 def test_a_bad_value_is_told_with_the_option_as_it_is_typed(
@@ -36,12 +51,36 @@ def test_a_bad_value_is_told_with_the_option_as_it_is_typed(
     assert capsys.readouterr().err == f"vlm-operator: {sentence}\n"
 
 
-@pytest.mark.parametrize("option", ["--catalogue", "--templates"])
-def test_an_empty_path_is_told(option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["run", f"{option}="])
-    assert ended.value.code == 2
-    assert f"argument {option}: must not be empty" in capsys.readouterr().err
+def test_all_that_is_wrong_is_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--log-level=nonsense", "--workers=x", "--namespace=one", "--namespace=Two"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "vlm-operator: --namespace Two must be a name: up to 63 lower-case letters, digits and -",
+        "vlm-operator: --log-level nonsense must be 'debug', 'info', 'warning' or 'error'",
+        "vlm-operator: --workers x must be a whole number",
+    ]
+
+
+def test_unknown_options_are_told_with_those_that_may_be_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--name-space=one", "--lead", "--nonsense", "4", "--", "more"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "vlm-operator: --name-space is an unknown option; did you mean --namespace?",
+        "vlm-operator: --lead is an unknown option; did you mean --leader-elect?",
+        "vlm-operator: --nonsense is an unknown option; `vlm-operator run --help` lists what there is",
+        "vlm-operator: 4 is one word too many; `vlm-operator run --help` lists what there is",
+        "vlm-operator: more is one word too many; `vlm-operator run --help` lists what there is",
+    ]
+    assert main(["crd", "--nonsense"]) == 2
+
+
+def test_every_setting_has_an_option_and_no_option_is_without_one() -> None:
+    plural = {"namespaces": "namespace", "catalogues": "catalogue"}
+    settings = {plural.get(name, name).replace("_", "-") for name in Settings.model_fields}
+    assert settings == set(RUN_OPTIONS)
+
+
+def test_an_unknown_setting_is_refused() -> None:
+    with pytest.raises(ValidationError, match="nonsense"):
+        Settings(nonsense=1)  # type: ignore[call-arg]
 
 
 def test_a_wrong_catalogue_ends_it_with_a_line_for_each_thing(
