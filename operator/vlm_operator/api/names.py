@@ -17,6 +17,15 @@ SLOT_LABEL = "vlm.dev/slot"
 GPU_PRODUCT_LABEL = "nvidia.com/gpu.product"
 """What NVIDIA's feature discovery calls the GPUs of a node."""
 
+LEASE_LABELS = {
+    "app.kubernetes.io/name": OPERATOR,
+    "app.kubernetes.io/component": "leader-election",
+    "app.kubernetes.io/managed-by": OPERATOR,
+}
+"""Labels of the Lease of each installation of the operator, by which others find it."""
+NAMESPACES = "vlm.dev/namespaces"
+"""Annotation on that Lease: the namespaces that the installation serves, with commas between them, or `*` for all."""
+
 RESTARTED_AT = "vlm.dev/restarted-at"
 """Annotation on the VLMDeployment: a new value restarts the replicas."""
 SERVING = "serving"

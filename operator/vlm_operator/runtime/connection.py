@@ -1,22 +1,31 @@
 """Connects to the API server, for the operator's own calls and for kopf's watches alike."""
 
+import asyncio
 import os
+import re
 import ssl
 import urllib.parse
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import kopf
 from kubernetes.aio import config
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import ConfigException
 
+from vlm_operator.runtime.files import UnusableInputError
+from vlm_operator.runtime.kube import Kube, KubeError
+from vlm_operator.runtime.kubeconfig import Choice, choose
 from vlm_operator.runtime.settings import Settings
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 OWN_NAMESPACE = SERVICE_ACCOUNT.with_name("namespace")
 OLDEST = (1, 31)
 """The oldest Kubernetes that has everything that is used here."""
+PLUGIN_SECONDS = 60.0
+"""Within this time a plugin must have got the credentials, a person's login included."""
 
 
 class Connection(kopf.ConnectionInfo):
@@ -37,24 +46,24 @@ class StartError(Exception):
 
 
 async def connect(settings: Settings) -> Configuration:
-    """Find the API server and the credentials."""
-    _must_exist(settings.kubeconfig)
-    _one_must_exist(os.environ.get("KUBECONFIG", "") if settings.kubeconfig is None else "")
+    """Find the API server and the credentials. Raises StartError."""
     configuration = Configuration()
     configuration.disable_strict_ssl_verification = True
+    where = "the pod's ServiceAccount"
     try:
         if _in_cluster(settings):
             config.load_incluster_config(configuration, try_refresh_token=False)  # type: ignore[no-untyped-call] # not typed
             configuration.refresh_api_key_hook = _read_token  # type: ignore[assignment] # typed as None
         else:
-            file = str(settings.kubeconfig) if settings.kubeconfig else None
-            await config.load_kube_config(  # type: ignore[no-untyped-call] # not typed
-                file, context=settings.context, client_configuration=configuration
+            choice = choose(
+                settings.kubeconfig, settings.context, variable=os.environ.get("KUBECONFIG", ""), home=Path.home()
             )
-    except (ConfigException, OSError, ValueError) as error:
-        where = settings.kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
-        message = f"no usable cluster configuration in {where}: {error}; set --kubeconfig or KUBECONFIG"
-        raise StartError(message) from error
+            where = str(choice)
+            await _load(choice, configuration)
+    except (UnusableInputError, ConfigException, OSError, ValueError, TypeError, AttributeError) as error:
+        # The library raises whatever it comes upon where a value is not as it expects it.
+        raise StartError(_why_not(error, where)) from error
+    _check_certificates(configuration, where)
     configuration.proxy = configuration.proxy or _proxy(configuration.host)
     # Else the client would look at the environment at every call, each time in another thread.
     configuration.client_session_kwargs = {"trust_env": False}
@@ -70,21 +79,52 @@ def _proxy(server: str) -> str | None:
     return proxies.get(where.scheme) or proxies.get("all")
 
 
-def _must_exist(kubeconfig: Path | None) -> None:
-    if kubeconfig is not None and not kubeconfig.is_file():
-        message = f"no usable cluster configuration in {kubeconfig}: there is no such file; correct --kubeconfig"
-        raise StartError(message)
-
-
-def _one_must_exist(variable: str) -> None:
-    """KUBECONFIG may list several files, of which those that are missing are skipped."""
-    if variable and not any(Path(file).expanduser().is_file() for file in variable.split(os.pathsep) if file):
-        message = f"no usable cluster configuration: KUBECONFIG is {variable}, and there is no such file"
-        raise StartError(message)
+def _why_not(error: Exception, where: str) -> str:
+    match error:
+        case UnusableInputError():
+            return f"no usable cluster configuration: {error}"
+        case TimeoutError():
+            return f"no credentials: the plugin of {where} did not end within {PLUGIN_SECONDS:.0f} s"
+        case FileNotFoundError(filename=None):
+            needs = "holds certificates that need a temporary file, and none can be written"
+            return f"{where} {needs}; mount a folder at /tmp, set TMPDIR, or name files with the certificates"
+        case FileNotFoundError():
+            return f"no usable cluster configuration in {where}: there is no {error.filename}; correct it"
+    told = re.sub(r"\{.*\}", "...", str(error), flags=re.DOTALL)  # it may quote entries with their secrets
+    return f"no usable cluster configuration in {where}: {told}; correct it"
 
 
 def _in_cluster(settings: Settings) -> bool:
-    return settings.kubeconfig is None and "KUBECONFIG" not in os.environ and SERVICE_ACCOUNT.exists()
+    return settings.kubeconfig is None and not os.environ.get("KUBECONFIG") and SERVICE_ACCOUNT.exists()
+
+
+async def _load(choice: Choice, configuration: Configuration) -> None:
+    files = os.pathsep.join(map(str, choice.files))
+    async with asyncio.timeout(PLUGIN_SECONDS):
+        await config.load_kube_config(  # type: ignore[no-untyped-call] # not typed
+            files, context=choice.context, client_configuration=configuration
+        )
+    for kind, credential in configuration.api_key.items():
+        configuration.api_key[kind] = credential.strip()  # a file often ends with a line break
+        if not configuration.api_key[kind].isprintable():
+            raise StartError(f"the token in {choice} has a line break or a control character in it; correct it")
+    if choice.plugin and not configuration.api_key and not configuration.cert_file:
+        # The library only logs what was wrong with it.
+        raise StartError(f"no credentials: the plugin {choice.plugin} of {choice} failed, as told above")
+
+
+def _check_certificates(configuration: Configuration, where: str) -> None:
+    """Refuse certificates that no connection can be made with. Raises StartError."""
+    what = "certificate authority"
+    try:
+        context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+        what = "client certificate or its key"
+        if configuration.cert_file:
+            context.load_cert_chain(configuration.cert_file, configuration.key_file)
+    except OSError as error:
+        reason = getattr(error, "reason", None)  # of OpenSSL, in capitals
+        why = reason.lower().replace("_", " ") if reason else error.strerror or str(error)
+        raise StartError(f"the {what} in {where} cannot be used: {why}; correct it") from error
 
 
 def _read_token(configuration: Configuration) -> None:
@@ -118,9 +158,38 @@ async def connection_info(configuration: Configuration) -> Connection:
     )
 
 
-def check_version(version: tuple[int, int]) -> None:
-    """Refuse a Kubernetes that is too old."""
+async def check_server(kube: Kube, host: str) -> None:
+    """Refuse what is no Kubernetes, a Kubernetes that is too old, and credentials that it does not take.
+
+    Raises StartError, and KubeError while there is no answer.
+    """
+    try:
+        answer = await kube.version()
+    except KubeError as error:
+        if error.code == 401:
+            raise StartError(
+                f"{host} refuses the credentials (401): they are wrong or have expired; renew them"
+            ) from error
+        if not error.code or error.code == 429 or error.code >= 500:
+            raise
+        raise StartError(
+            f"{host} does not tell the version of its Kubernetes: {error}; is it an API server?"
+        ) from error
+    version = version_in(answer)
+    if version is None:
+        raise StartError(
+            f"{host} does not answer as a Kubernetes API server does; correct the server in the kubeconfig"
+        )
     if version < OLDEST:
         found, wanted = (".".join(map(str, v)) for v in (version, OLDEST))
-        message = f"the cluster runs Kubernetes {found}; this operator needs {wanted} or newer"
-        raise StartError(message)
+        raise StartError(
+            f"the cluster runs Kubernetes {found}; this operator needs {wanted} or newer: upgrade the cluster"
+        )
+
+
+def version_in(answer: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Major and minor version in what `/version` answers; None when there is none. Vendors add to it: `33+`, `v1.33.1-eks`."""
+    for text in (f"{answer.get('major')}.{answer.get('minor')}", str(answer.get("gitVersion"))):
+        if found := re.match(r"v?([0-9]{1,4})\.([0-9]{1,4})(?![0-9])", text):
+            return int(found[1]), int(found[2])
+    return None

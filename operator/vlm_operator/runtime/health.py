@@ -5,7 +5,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -20,6 +20,8 @@ SYNC_MISSED = 3
 """Full lists that may fail in a row."""
 LAG_ALLOWED = 30.0
 """Seconds that the event loop may be behind."""
+SHUTDOWN_SECONDS = 1.0
+"""How long the end waits for those that are just being answered."""
 
 
 class Health:
@@ -30,10 +32,11 @@ class Health:
         *,
         oldest_in_queue: Callable[[], float],
         resync_seconds: float,
-        lease_trouble: Callable[[], str] = lambda: "",
+        troubles: Sequence[Callable[[], str]] = (),
     ) -> None:
+        """Each of `troubles` answers with a sentence while there is a reason why nothing is done, else with nothing."""
         self._oldest_in_queue = oldest_in_queue
-        self._lease_trouble = lease_trouble
+        self._troubles = troubles
         self._resync_seconds = resync_seconds
         self._synced_at: float | None = None
         self._lag = 0.0
@@ -69,16 +72,15 @@ class Health:
         """Why the operator could not do its work, or take it over at once; empty when it could."""
         if self.waiting_for:
             return f"waiting for {self.waiting_for}"
-        trouble = self._lease_trouble()
-        return f"no word about the lease: {trouble}" if trouble else ""
+        return "; ".join(sentence for trouble in self._troubles if (sentence := trouble()))
 
     async def serve(self, host: str, port: int) -> web.AppRunner:
-        """Start to answer; the caller cleans the runner up."""
+        """Start to answer; the caller cleans the runner up. Raises OSError when the address cannot be had."""
         app = web.Application()
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/metrics", self._metrics)
-        runner = web.AppRunner(app, access_log=None)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
         await runner.setup()
         await web.TCPSite(runner, host, port).start()
         log.info("health and metrics on %s", ", ".join(f"{address[0]}:{address[1]}" for address in runner.addresses))

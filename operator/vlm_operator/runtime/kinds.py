@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from vlm_operator.api import GROUP, KIND, PLURAL, VERSION
-from vlm_operator.api.names import DEPLOYMENT_LABEL
+from vlm_operator.api.names import DEPLOYMENT_LABEL, LEASE_LABELS
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,8 @@ CLAIM = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 STORAGE_CLASS = Kind("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
 NODE = Kind("", "v1", "nodes", "Node", namespaced=False)
 EVENT = Kind("events.k8s.io", "v1", "events", "Event")
-LEASE = Kind("coordination.k8s.io", "v1", "leases", "Lease")
+LEASE = Kind("coordination.k8s.io", "v1", "leases", "Lease", ",".join(f"{k}={v}" for k, v in LEASE_LABELS.items()))
+REVIEWS = Kind("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False)
 
 CHILDREN = (POD, SERVICE, CONFIG_MAP, CONTROLLER_REVISION)
 WATCHED = (VLM_DEPLOYMENT, *CHILDREN)

@@ -20,7 +20,7 @@ from kubernetes.aio.client.exceptions import ApiException
 from vlm_operator.api.names import OPERATOR
 from vlm_operator.replicas.refusal import Refusal
 from vlm_operator.runtime import telemetry
-from vlm_operator.runtime.kinds import Kind
+from vlm_operator.runtime.kinds import REVIEWS, Kind
 
 Object = dict[str, Any]
 
@@ -62,10 +62,9 @@ class Kube:
         """Close the connections."""
         await self._client.close()  # type: ignore[no-untyped-call] # the client is not typed
 
-    async def server_version(self) -> tuple[int, int]:
-        """Major and minor version of the API server."""
-        version = await self._call("GET", "/version", verb="get", kind="version")
-        return int(version["major"]), int("".join(filter(str.isdigit, version["minor"])))
+    async def version(self) -> Object:
+        """What the API server tells of its version; anything, when it is none."""
+        return await self._call("GET", "/version", verb="get", kind="version")
 
     async def serves(self, kind: Kind) -> bool:
         """Whether the API server knows the kind now; False, too, when it does not answer."""
@@ -74,6 +73,14 @@ class Kube:
         except KubeError:
             return False
         return any(resource["name"] == kind.plural for resource in found["resources"])
+
+    async def may_list_everywhere(self, kind: Kind) -> bool:
+        """Whether this process has the right to list a kind in the whole cluster. Everybody may ask that."""
+        wanted = {"group": kind.group, "resource": kind.plural, "verb": "list"}
+        review = {"apiVersion": f"{REVIEWS.group}/{REVIEWS.version}", "kind": REVIEWS.kind}
+        body = review | {"spec": {"resourceAttributes": wanted}}
+        answer = await self._call("POST", REVIEWS.path(), body=body, verb="create", kind=REVIEWS.plural)
+        return bool(answer["status"]["allowed"])
 
     async def list(self, kind: Kind, *, namespace: str | None) -> tuple[list[Object], int]:
         """All objects of a kind that its selector allows, and the resourceVersion of the list."""
@@ -172,7 +179,7 @@ class Kube:
             raise KubeError(0, "Unreachable", f"no credentials for the API server: {error}") from error
         seconds = CALL_TIMEOUT if method == "GET" else min(CALL_TIMEOUT, self._time_left())
         if seconds <= 0:
-            raise KubeError(0, NOT_LEADER, "not sent: the lease may have expired, and another operator may lead now")
+            raise KubeError(0, NOT_LEADER, "not sent: another operator may act by now")
         return await self._sent(prepared[:4], seconds=seconds, verb=verb, kind=kind)
 
     async def _sent(self, request: tuple[Any, ...], *, seconds: float, verb: str, kind: str) -> Object:
@@ -186,13 +193,19 @@ class Kube:
         except ApiException as error:
             code, payload = error.status or 0, error.body or b""
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise KubeError(
-                0, "Unreachable", f"the API server did not answer: {error or type(error).__name__}"
-            ) from error
+            raise KubeError(0, "Unreachable", _why_unreachable(error, seconds)) from error
         finally:
             telemetry.API_REQUESTS.labels(verb=verb, kind=kind, code=str(code)).inc()
             telemetry.API_SECONDS.labels(verb=verb).observe(time.monotonic() - started)
         return _answer(code, payload)
+
+
+def _why_unreachable(error: Exception, seconds: float) -> str:
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        why = getattr(error.certificate_error, "verify_message", "") or error.certificate_error
+        return f"the certificate of the API server {error.host}:{error.port} is not trusted: {why}"
+    nothing = f"not within {seconds:.0f} s" if isinstance(error, TimeoutError) else type(error).__name__
+    return f"the API server did not answer: {str(error) or nothing}"
 
 
 _OWNED = {"fieldManager": OPERATOR}

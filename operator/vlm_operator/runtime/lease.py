@@ -10,11 +10,11 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from vlm_operator.api.names import OPERATOR
+from vlm_operator.api.names import LEASE_LABELS
 from vlm_operator.runtime.kinds import LEASE
 from vlm_operator.runtime.kube import Kube, KubeError, Object
 
@@ -59,16 +59,20 @@ class Lease:
         kube: Kube,
         *,
         namespace: str,
+        name: str,
         identity: str,
         durations: Durations,
+        annotations: Mapping[str, str],
         clock: Callable[[], float] = boot_time,
         wall: Callable[[], datetime] = wall_time,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._kube = kube
-        self._namespace = namespace
-        self._identity = identity
+        self.place = namespace, name
+        """Namespace and name of the record."""
+        self.identity = identity
         self._durations = durations
+        self._marks = {"labels": LEASE_LABELS, "annotations": dict(annotations)}
         self._clock = clock
         self._wall = wall
         self._jitter = jitter
@@ -77,13 +81,15 @@ class Lease:
         self._spec_version = ""
         self._spec_since = NEVER
         self._up_to_date = False
+        self._unsure = False
+        """The last write has not been answered."""
         self._renewed_at = NEVER
         self.acquired = asyncio.Event()
         self.trouble = ""
         """Why the last try failed, as part of a sentence; empty when it did not."""
 
     def __str__(self) -> str:
-        return f"lease {self._namespace}/{OPERATOR}"
+        return f"lease {'/'.join(self.place)}"
 
     def time_left(self) -> float:
         """Seconds in which a call that is sent now must have ended; 0 when this process must send none."""
@@ -96,31 +102,34 @@ class Lease:
         while not self.acquired.is_set():
             await asyncio.sleep(self._pause())
             await self._try()
-        log.info("leads as %s by the %s", self._identity, self)
+        log.info("leads as %s by the %s", self.identity, self)
         while self.time_left():
             await asyncio.sleep(self._pause())
             await self._try()
         raise LeaseLostError(f"the {self} is lost: {self._why_lost()}")
 
     async def release(self) -> None:
-        """Give the lease back, if this process holds it, for a successor to take at once. Nothing may act any longer."""
-        if not self.time_left():
+        """Give the lease back, if this process may hold it, for a successor to take at once. Nothing may act any longer."""
+        if not self.time_left() and not self._unsure:
             return
         try:
             async with asyncio.timeout(self._durations.deadline_seconds / 2):
-                await self.give_back()
+                given_back = await self.give_back()
         except (KubeError, TimeoutError) as error:
-            log.warning("the %s could not be given back: %s", self, error or "no answer in time")
+            log.warning("the %s could not be given back: %s", self, str(error) or "no answer in time")
         else:
-            log.info("gave the %s back", self)
+            if given_back:
+                log.info("gave the %s back", self)
 
-    async def give_back(self) -> None:
-        """Lead no longer, then say so in the record. Raises `KubeError`."""
+    async def give_back(self) -> bool:
+        """Lead no longer, then say so in the record if it is ours, and return whether it was. Raises `KubeError`."""
         self._renewed_at = NEVER
         if not self._up_to_date:
             self._observe(await self._read())
-        if self._holder == self._identity:
+        ours = self._holder == self.identity
+        if ours:
             await self._write({"holderIdentity": "", "leaseDurationSeconds": 1})
+        return ours
 
     async def attempt(self) -> None:
         """Renew the lease when it is ours, take it when it is free. Raises `KubeError`; 409: somebody was quicker.
@@ -131,12 +140,12 @@ class Lease:
             self._observe(await self._read())
         if self._lapsed or self._free_in() > 0:
             return
-        spec = {"holderIdentity": self._identity, "leaseDurationSeconds": self._durations.lease_seconds}
-        if self._holder != self._identity:
+        spec = {"holderIdentity": self.identity, "leaseDurationSeconds": self._durations.lease_seconds}
+        if self._holder != self.identity:
             transitions = self._spec.get("leaseTransitions", 0) + 1 if self._spec else 0
             spec |= {"acquireTime": _micro_time(self._wall()), "leaseTransitions": transitions}
         # Until it is answered nobody knows what a write did, and others count from any moment after it was sent.
-        self._up_to_date, sent_at = False, self._clock()
+        self._up_to_date, self._unsure, sent_at = False, True, self._clock()
         written = await self._write(spec)
         self._up_to_date, self._renewed_at = True, sent_at
         self._observe(written)
@@ -166,7 +175,7 @@ class Lease:
 
     def _free_in(self) -> float:
         """Seconds until the lease may be taken. A record that was deleted binds as long as if it were there."""
-        if self._holder in {"", self._identity}:
+        if self._holder in {"", self.identity}:
             return 0.0
         lasts: float = self._spec.get("leaseDurationSeconds") or self._durations.lease_seconds
         return max(0.0, self._spec_since + lasts - self._clock())
@@ -181,16 +190,17 @@ class Lease:
 
     def _observe(self, live: Object | None) -> None:
         """Take in the record as it was answered. It was written before now, so that its time runs from now at the latest."""
+        self._unsure = False
         self._metadata = live["metadata"] if live is not None else None
         if live is not None and live["metadata"]["resourceVersion"] != self._spec_version:
             # Not the spec is compared: with clocks that are set back it may look again as it did before.
             self._spec_version, self._spec = live["metadata"]["resourceVersion"], live.get("spec") or {}
             self._spec_since = self._clock()
-        if self._holder != self._identity:
+        if self._holder != self.identity:
             self._up_to_date, self._renewed_at = False, NEVER
 
     async def _read(self) -> Object | None:
-        return await self._kube.get(LEASE, namespace=self._namespace, name=OPERATOR)
+        return await self._kube.get(LEASE, namespace=self.place[0], name=self.place[1])
 
     async def _write(self, spec: Object) -> Object:
         now = self._wall()
@@ -198,15 +208,24 @@ class Lease:
             # A write that changes nothing makes no new version, so that no follower would see the renewal.
             now += timedelta(microseconds=1)
         spec = spec | {"renewTime": _micro_time(now)}
-        metadata = {"namespace": self._namespace, "name": OPERATOR}
+        metadata = {"namespace": self.place[0], "name": self.place[1]} | self._marks
         if self._metadata is None:
-            manifest = {"apiVersion": "coordination.k8s.io/v1", "kind": LEASE.kind, "metadata": metadata, "spec": spec}
-            return await self._kube.create(LEASE, manifest)
+            return await self._create(metadata, spec)
         seen = {field: self._metadata[field] for field in ("uid", "resourceVersion")}
         return await self._kube.change(LEASE, {"metadata": metadata | seen, "spec": spec})
 
+    async def _create(self, metadata: Object, spec: Object) -> Object:
+        manifest = {"apiVersion": "coordination.k8s.io/v1", "kind": LEASE.kind, "metadata": metadata, "spec": spec}
+        try:
+            return await self._kube.create(LEASE, manifest)
+        except KubeError as error:
+            if error.code != 404:
+                raise
+            way_out = "create it, or correct --leader-elect-namespace"
+            raise KubeError(404, error.reason, f"there is no namespace {self.place[0]}; {way_out}") from error
+
     def _why_lost(self) -> str:
-        if self._holder != self._identity:
+        if self._holder != self.identity:
             return f"{self._holder or 'nobody'} holds it now"
         last = self.trouble or "this process stood still"
         return f"it was not renewed for {self._durations.deadline_seconds:g} s: {last}"

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import os
 import random
 import signal
 import socket
@@ -11,19 +12,22 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import kopf
+from aiohttp import web
 from kopf._cogs.structs.references import Insights  # no public name, see `watching.keep_watching`
-from kubernetes.aio.client import Configuration
 
 from vlm_operator import __version__
+from vlm_operator.api.names import NAMESPACES
 from vlm_operator.runtime import telemetry
 from vlm_operator.runtime.apply import Applier
 from vlm_operator.runtime.cache import Cache, Key
-from vlm_operator.runtime.connection import check_version, connect, connection_info, lease_namespace
+from vlm_operator.runtime.connection import StartError, check_server, connect, connection_info, lease_namespace
 from vlm_operator.runtime.gather import Gatherer
 from vlm_operator.runtime.health import Health
+from vlm_operator.runtime.installations import annotation
 from vlm_operator.runtime.kinds import CHILDREN, VLM_DEPLOYMENT, Kind
 from vlm_operator.runtime.kube import Kube, KubeError
 from vlm_operator.runtime.lease import Durations, Lease
+from vlm_operator.runtime.neighbours import Neighbours
 from vlm_operator.runtime.publish import Publisher
 from vlm_operator.runtime.queue import WorkQueue
 from vlm_operator.runtime.reconcile import Reconciler
@@ -42,9 +46,11 @@ UNLISTED_RETRY = 10.0
 
 
 class Operator:
-    """One running operator. With a lease it follows what happens, and acts once and while it holds the lease."""
+    """One running operator. It follows what happens, and acts once no other one does. `kube` sends nothing before."""
 
-    def __init__(self, settings: Settings, kube: Kube, catalogue: Catalogue, *, lease: Lease | None = None) -> None:
+    def __init__(
+        self, settings: Settings, kube: Kube, catalogue: Catalogue, *, lease: Lease | None, neighbours: Neighbours
+    ) -> None:
         self._settings = settings
         self._kube = kube
         self._cache = Cache()
@@ -55,16 +61,16 @@ class Operator:
             Applier(kube, self._cache, self._gatherer),
             Publisher(kube, self._cache, instance=socket.gethostname()[:128]),
         )
-        self._lease = lease
-        self._acts = lease is None
+        self._neighbours = neighbours
+        self._acts = False
         self._synced = asyncio.Event()
         self.health = Health(
             oldest_in_queue=self._queue.oldest_age,
             resync_seconds=settings.resync_seconds,
-            lease_trouble=lambda: lease.trouble if lease is not None else "",
+            troubles=(lambda: neighbours.trouble, lambda: _trouble_of(lease)),
         )
         telemetry.DEPLOYMENTS.set_function(lambda: float(sum(1 for _ in self._cache.deployments())))
-        telemetry.LEADER.set_function(lambda: float(lease is None or lease.time_left() > 0))
+        telemetry.LEADER.set_function(lambda: float(neighbours.time_left() > 0))
 
     def feed(self, kind: Kind, event: str | None, obj: dict[str, Any]) -> None:
         """Take in one watch event."""
@@ -80,14 +86,14 @@ class Operator:
     async def stand(self, lease: Lease) -> None:
         """Be a candidate as soon as the work could be taken over. Ends only with `LeaseLostError`."""
         await self._synced.wait()
+        await self._neighbours.no_older.wait()
         await lease.hold()
 
     async def _act(self) -> None:
-        if self._lease is not None:
-            await self._lease.acquired.wait()
-            self._acts = True
-            # The watches may be behind the last deeds of another leader.
-            await self._first_list()
+        await self._neighbours.may_act.wait()
+        self._acts = True
+        # The watches may be behind the last deeds of another operator.
+        await self._first_list()
         workers = [self._queue.work(self._look, on_error=self._complain) for _ in range(self._settings.workers)]
         await asyncio.gather(*workers)
 
@@ -173,85 +179,108 @@ async def run(settings: Settings, catalogue: Catalogue) -> None:
     """
     stop = asyncio.Event()
     _on_signals(stop.set)
-    await _serve(settings, catalogue, stop)
+    await _unless(stop, _serve(settings, catalogue, stop))
     while not stop.is_set():
-        log.warning("the watches have ended: start again")
+        log.warning("starts again")
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), RESTART_AFTER)
             break
         try:
-            await _serve(settings, catalogue, stop)
+            await _unless(stop, _serve(settings, catalogue, stop))
         except KubeError as error:
             log.warning("cannot start again yet: %s", error)
     log.info("stopped")
 
 
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Do the work to its end, or until `stop`, in whatever it is then."""
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if stop.is_set():
+        working.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await working
+
+
 async def _serve(settings: Settings, catalogue: Catalogue, stop: asyncio.Event) -> None:
-    """Serve until `stop`, or until the watches end."""
-    shell_runs = asyncio.Event()
+    """Serve until the watches end, or an older installation comes."""
     configuration = await connect(settings)
     async with contextlib.AsyncExitStack() as stack:
-        lease = _candidate(settings, configuration, stack) if settings.leader_elect else None
-        kube = Kube(configuration, time_left=lease.time_left) if lease is not None else Kube(configuration)
-        stack.push_async_callback(kube.close)
-        operator = Operator(settings, kube, catalogue, lease=lease)
-        runner = await operator.health.serve(settings.health_host, settings.health_port)
+        # Renewals neither wait for other calls nor are bound to what they win.
+        aside = _opened(stack, Kube(configuration))
+        lease = _candidate(settings, aside) if settings.leader_elect else None
+        neighbours = Neighbours(aside, namespaces=settings.namespaces, lease=lease)
+        kube = _opened(stack, Kube(configuration, time_left=neighbours.time_left))
+        operator = Operator(settings, kube, catalogue, lease=lease, neighbours=neighbours)
+        runner = await _answering(operator.health, settings)
         stack.push_async_callback(runner.cleanup)
-        check_version(await kube.server_version())
+        await check_server(kube, configuration.host)
         log.info("vlm-operator %s serves %s", __version__, ", ".join(settings.namespaces) or "all namespaces")
         insights = Insights()
-        shell = kopf.operator(
-            registry=registry_for(operator.feed, lambda: connection_info(configuration)),
-            settings=settings_for(),
-            insights=insights,
-            clusterwide=not settings.namespaces,
-            namespaces=settings.namespaces,
-            standalone=True,
-            ready_flag=shell_runs,
-        )
+        watches = {
+            "registry": registry_for(operator.feed, lambda: connection_info(configuration)),
+            "settings": settings_for(),
+            "insights": insights,
+            "clusterwide": not settings.namespaces,
+            "namespaces": settings.namespaces,
+            "standalone": True,
+        }
         guard = keep_watching(insights, served=lambda: kube.serves(VLM_DEPLOYMENT))
-        parts = [_told_to_stop(stop, shell_runs), _watch(shell), guard, operator.work(), operator.health.measure_lag()]
+        parts = [_watch(watches, stop), guard, neighbours.watch(), operator.work(), operator.health.measure_lag()]
         if lease is not None:
             parts.append(operator.stand(lease))
             stack.push_async_callback(lease.release)
         await _until_the_first_ends(*parts)
 
 
-def _candidate(settings: Settings, configuration: Configuration, stack: contextlib.AsyncExitStack) -> Lease:
-    """A candidate with a connection of its own: renewals neither wait for other calls nor are bound to what they win."""
-    connection = Kube(configuration)
-    stack.push_async_callback(connection.close)
+def _opened(stack: contextlib.AsyncExitStack, kube: Kube) -> Kube:
+    stack.push_async_callback(kube.close)
+    return kube
+
+
+async def _answering(health: Health, settings: Settings) -> web.AppRunner:
+    try:
+        return await health.serve(settings.health_host, settings.health_port)
+    except OSError as error:
+        where = f"{settings.health_host}, port {settings.health_port}"
+        why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0).lower()
+        way_out = "set --health-port and --health-host to what is free"
+        raise StartError(f"cannot serve health and metrics on {where}: {why}; {way_out}") from error
+
+
+def _trouble_of(lease: Lease | None) -> str:
+    return f"the {lease} cannot be had: {lease.trouble}" if lease is not None and lease.trouble else ""
+
+
+def _candidate(settings: Settings, kube: Kube) -> Lease:
     return Lease(
-        connection,
+        kube,
         namespace=lease_namespace(settings),
+        name=settings.leader_elect_name,
         identity=f"{socket.gethostname()}_{uuid.uuid4().hex[:12]}",
         durations=Durations(
             lease_seconds=settings.leader_elect_lease_seconds,
             deadline_seconds=settings.leader_elect_deadline_seconds,
             retry_seconds=settings.leader_elect_retry_seconds,
         ),
+        annotations={NAMESPACES: annotation(settings.namespaces)},
     )
 
 
-async def _watch(shell: Coroutine[Any, Any, None]) -> None:
+async def _watch(watches: dict[str, Any], stop: asyncio.Event) -> None:
     """Run the shell to its end. It logs itself what ended it."""
+    others = asyncio.all_tasks()
     with contextlib.suppress(Exception):
-        await shell
+        tasks = await kopf.spawn_tasks(**watches)
+        # It has just taken the signals for itself, and would not end with us.
+        _on_signals(stop.set)
+        await kopf.run_tasks(tasks, ignored=others)
 
 
 def _on_signals(handle: Callable[[], None]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, handle)
-
-
-async def _told_to_stop(stop: asyncio.Event, shell_runs: asyncio.Event) -> None:
-    """Return at a signal. kopf takes the signals for itself when it starts, and would then wait for our tasks: take them back."""
-    starting = asyncio.ensure_future(shell_runs.wait())
-    stopping = asyncio.ensure_future(stop.wait())
-    await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    _on_signals(stop.set)
-    await stopping
-    starting.cancel()
 
 
 async def _until_the_first_ends(*parts: Coroutine[Any, Any, None]) -> None:

@@ -87,7 +87,7 @@ def settings_for() -> kopf.OperatorSettings:
     settings.posting.enabled = False
     settings.peering.standalone = True
     settings.scanning.disabled = True
-    settings.process.ultimate_exiting_timeout = 10.0
+    settings.process.ultimate_exiting_timeout = None  # the process goes on when kopf has ended
     settings.queueing.exit_timeout = 0.5
     settings.networking.error_backoffs = _ForEver()
     settings.persistence.diffbase_storage = NothingHandled()

@@ -71,17 +71,17 @@ class Wire:
 
     async def get(self, _: Kind, *, namespace: str, name: str) -> Object | None:
         assert (namespace, name) == ("ops", "vlm-operator")
-        return cast("Object | None", await _on_the_way(Call("get", {})))
+        return cast("Object | None", await on_the_way(Call("get", {})))
 
     async def create(self, _: Kind, manifest: Object) -> Object:
-        return cast("Object", await _on_the_way(Call("create", manifest)))
+        return cast("Object", await on_the_way(Call("create", manifest)))
 
     async def change(self, _: Kind, patch: Object) -> Object:
-        return cast("Object", await _on_the_way(Call("change", patch)))
+        return cast("Object", await on_the_way(Call("change", patch)))
 
 
 @types.coroutine
-def _on_the_way(call: Call) -> Generator[Call, None, Object | None]:
+def on_the_way(call: Call) -> Generator[Call, None, Object | None]:
     yield call
     if isinstance(call.answer, KubeError):
         raise call.answer
@@ -111,8 +111,10 @@ class Process:
         self.lease = Lease(
             cast("Kube", Wire()),
             namespace="ops",
+            name="vlm-operator",
             identity=name,
             durations=DURATIONS,
+            annotations={},
             clock=lambda: world.now + zero,
             wall=lambda: self.wall,
             jitter=lambda: 0.0,

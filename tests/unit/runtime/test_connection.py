@@ -1,13 +1,34 @@
-"""The connection to the API server."""
+"""The connection to the API server: what cannot be one is told before anything else is tried."""
 
+import asyncio
+import base64
+import contextlib
+import json
+import logging
+import socket
 import ssl
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from aiohttp import web
+from kubernetes.aio.client import Configuration
 
+from controlplane.pki import Authority
 from vlm_operator.runtime import connection
-from vlm_operator.runtime.connection import Connection, StartError, connect, connection_info, lease_namespace
+from vlm_operator.runtime.connection import (
+    OLDEST,
+    Connection,
+    StartError,
+    check_server,
+    connect,
+    connection_info,
+    lease_namespace,
+    version_in,
+)
+from vlm_operator.runtime.kube import Kube, KubeError
 from vlm_operator.runtime.settings import Settings
 
 KUBECONFIG = {
@@ -24,6 +45,265 @@ async def test_a_variable_that_names_no_file_is_told(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/a:{tmp_path}/b")
     with pytest.raises(StartError, match=r"KUBECONFIG is .*/a:.*/b, and there is no such file"):
         await connect(Settings())
+
+
+def _file(tmp_path: Path, *, cluster: dict[str, Any] | None = None, user: dict[str, Any] | None = None) -> Path:
+    """A kubeconfig like KUBECONFIG, with another cluster or user."""
+    config = KUBECONFIG | {
+        "clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:1"} | (cluster or {})}],
+        "users": [{"name": "a", "user": {"token": "t"} if user is None else user}],
+    }
+    file = tmp_path / "kubeconfig"
+    file.write_text(yaml.safe_dump(config))
+    return file
+
+
+async def _refused(file: Path) -> str:
+    with pytest.raises(StartError) as refused:
+        await connect(Settings(kubeconfig=file))
+    return str(refused.value).replace(str(file), "FILE")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "user", "sentence"),
+    [
+        (
+            {"certificate-authority-data": base64.b64encode(b"nonsense").decode()},
+            None,
+            "the certificate authority in context a of FILE cannot be used: no certificate or crl found; correct it",
+        ),
+        (
+            {"certificate-authority": "/nowhere/ca.crt"},
+            None,
+            "no usable cluster configuration in context a of FILE: File does not exists: /nowhere/ca.crt; correct it",
+        ),
+        (
+            {},
+            {"tokenFile": "/nowhere/token"},
+            "no usable cluster configuration in context a of FILE: there is no /nowhere/token; correct it",
+        ),
+        (
+            {},
+            {"token": "a\nb"},
+            "the token in context a of FILE has a line break or a control character in it; correct it",
+        ),
+        (
+            {},
+            {"token": "secret", "auth-provider": {"name": "oidc"}},
+            "no usable cluster configuration in context a of FILE: oidc: missing configuration; correct it",
+        ),
+        (
+            {},
+            {"token": "secret", "auth-provider": {"name": "gcp", "config": {"cmd-path": "/nowhere", "cmd-args": "a"}}},
+            "no usable cluster configuration in context a of FILE: there is no /nowhere; correct it",
+        ),
+    ],
+)
+async def test_what_the_library_cannot_use_is_told(
+    tmp_path: Path, cluster: dict[str, Any], user: dict[str, Any] | None, sentence: str
+) -> None:
+    assert await _refused(_file(tmp_path, cluster=cluster, user=user)) == sentence
+
+
+async def test_no_secret_is_told(tmp_path: Path) -> None:
+    provider = {"name": "oidc", "config": {"id-token": "a.b", "refresh-token": "secret"}}
+    assert "secret" not in await _refused(_file(tmp_path, user={"token": "secret", "auth-provider": provider}))
+    file = tmp_path / "none"
+    file.write_text(yaml.safe_dump(KUBECONFIG | {"users": [{"name": "a", "user": None, "token": "secret"}]}))
+    told = await _refused(file)
+    assert "Expected key user" in told
+    assert "secret" not in told
+
+
+async def test_a_key_that_is_not_of_the_certificate_is_told(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "ca")
+    certificate, _ = authority.issue("one", user="one")
+    _, key = authority.issue("other", user="other")
+    file = _file(tmp_path, user={"client-certificate": str(certificate), "client-key": str(key)})
+    why = "the client certificate or its key in context a of FILE cannot be used: key values mismatch; correct it"
+    assert await _refused(file) == why
+
+
+def _plugin(script: str) -> dict[str, Any]:
+    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script]}}
+
+
+@pytest.mark.parametrize(
+    ("script", "cause"),
+    [
+        ("echo no way >&2; exit 3", "no way"),
+        ("echo hello", "failed to decode"),
+        ("echo '{}'", "missing key"),
+        (
+            'echo \'{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {}}\'',
+            "missing token",
+        ),
+    ],
+)
+async def test_a_plugin_that_gives_no_credentials_is_told(
+    tmp_path: Path, script: str, cause: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR)
+    told = await _refused(_file(tmp_path, user=_plugin(script)))
+    assert told == "no credentials: the plugin sh of context a of FILE failed, as told above"
+    assert cause in caplog.text
+
+
+async def test_a_plugin_that_does_not_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "PLUGIN_SECONDS", 0.2)
+    told = await _refused(_file(tmp_path, user=_plugin("exec sleep 100")))
+    assert told == "no credentials: the plugin of context a of FILE did not end within 0 s"
+
+
+async def test_a_token_in_a_file_may_end_with_a_line_break(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("t\n")
+    configuration = await connect(Settings(kubeconfig=_file(tmp_path, user={"tokenFile": "token"})))
+    assert configuration.api_key == {"BearerToken": "Bearer t"}
+
+
+@contextlib.asynccontextmanager
+async def _server(status: int, body: str, *, content: str = "application/json") -> AsyncIterator[Kube]:
+    """A client of a server that answers everything with that."""
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(status=status, text=body, content_type=content)
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    kube = _client(runner.addresses[0][1])
+    try:
+        yield kube
+    finally:
+        await kube.close()
+        await runner.cleanup()
+
+
+def _client(port: int, *, scheme: str = "http") -> Kube:
+    configuration = Configuration()
+    configuration.host = f"{scheme}://127.0.0.1:{port}"
+    return Kube(configuration)
+
+
+@pytest.mark.parametrize(
+    ("version", "found"),
+    [
+        ({"major": "1", "minor": "31", "gitVersion": "v1.31.0"}, (1, 31)),
+        ({"major": "1", "minor": "31+", "gitVersion": "v1.31.9-gke.100"}, (1, 31)),
+        ({"major": "1", "minor": "33+", "gitVersion": "v1.33.0-eks-b9a1"}, (1, 33)),
+        ({"major": "", "minor": "", "gitVersion": "v1.32.4+k3s1"}, (1, 32)),
+        ({"gitVersion": "v1.36.3"}, (1, 36)),
+        ({"major": "2", "minor": "0"}, (2, 0)),
+        ({"major": 1, "minor": 31}, (1, 31)),
+        ({"major": "one", "minor": "x", "gitVersion": "nonsense"}, None),
+        ({"major": None, "minor": [], "gitVersion": 7}, None),
+        ({}, None),
+    ],
+)
+def test_versions_are_read_as_vendors_write_them(version: dict[str, Any], found: tuple[int, int] | None) -> None:
+    assert version_in(version) == found
+
+
+@pytest.mark.parametrize("minor", ["31", "31+", "33+"])
+async def test_a_kubernetes_that_is_new_enough_is_taken(minor: str) -> None:
+    async with _server(200, json.dumps({"major": "1", "minor": minor})) as kube:
+        await check_server(kube, "HOST")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "sentence"),
+    [
+        (
+            200,
+            json.dumps({"major": "1", "minor": "30", "gitVersion": "v1.30.9"}),
+            "the cluster runs Kubernetes 1.30; this operator needs 1.31 or newer: upgrade the cluster",
+        ),
+        (
+            200,
+            json.dumps({"major": "1", "minor": "9+"}),
+            "the cluster runs Kubernetes 1.9; this operator needs 1.31 or newer: upgrade the cluster",
+        ),
+        (
+            200,
+            json.dumps({"major": "a", "minor": "b"}),
+            "HOST does not answer as a Kubernetes API server does; correct the server in the kubeconfig",
+        ),
+        (200, "[]", "HOST does not answer as a Kubernetes API server does; correct the server in the kubeconfig"),
+        (200, "<html>", "HOST does not answer as a Kubernetes API server does; correct the server in the kubeconfig"),
+        (
+            404,
+            "nothing here",
+            "HOST does not tell the version of its Kubernetes: 404 : nothing here; is it an API server?",
+        ),
+        (
+            403,
+            json.dumps({"reason": "Forbidden", "message": "no"}),
+            "HOST does not tell the version of its Kubernetes: 403 Forbidden: no; is it an API server?",
+        ),
+        (401, "", "HOST refuses the credentials (401): they are wrong or have expired; renew them"),
+    ],
+)
+async def test_a_server_that_cannot_be_worked_with_is_told(status: int, body: str, sentence: str) -> None:
+    async with _server(status, body) as kube:
+        with pytest.raises(StartError) as refused:
+            await check_server(kube, "HOST")
+    assert str(refused.value) == sentence
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_a_server_in_trouble_is_not_given_up(status: int) -> None:
+    async with _server(status, "") as kube:
+        with pytest.raises(KubeError) as failed:
+            await check_server(kube, "HOST")
+    assert failed.value.code == status
+
+
+def test_the_oldest_kubernetes_is_the_one_that_is_promised() -> None:
+    assert OLDEST == (1, 31)
+
+
+async def test_a_server_that_does_not_speak_tls_is_told() -> None:
+    async with _server(200, "{}") as plain:
+        port = int(plain._client.configuration.host.rpartition(":")[2])
+        kube = _client(port, scheme="https")
+        with pytest.raises(KubeError, match=r"the API server did not answer: .*(?i:wrong version number)"):
+            await check_server(kube, "HOST")
+        await kube.close()
+
+
+async def test_a_certificate_that_is_not_trusted_is_told(tmp_path: Path) -> None:
+    certificate, key = Authority(tmp_path, "ca").issue("server", user="server", hosts=["127.0.0.1"])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server = await asyncio.start_server(lambda _, __: None, "127.0.0.1", 0, ssl=context)
+    kube = _client(server.sockets[0].getsockname()[1], scheme="https")
+    with pytest.raises(
+        KubeError, match=r"^the certificate of the API server 127.0.0.1:\d+ is not trusted: unable to get"
+    ):
+        await check_server(kube, "HOST")
+    await kube.close()
+    server.close()
+
+
+async def test_nobody_at_the_address_is_told() -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # and does not listen
+        kube = _client(held.getsockname()[1])
+        with pytest.raises(KubeError, match=r"^the API server did not answer: Cannot connect to host 127.0.0.1"):
+            await check_server(kube, "HOST")
+        await kube.close()
+
+
+async def test_a_server_that_stays_silent_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vlm_operator.runtime.kube.CALL_TIMEOUT", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        kube = _client(silent.getsockname()[1])
+        with pytest.raises(KubeError, match=r"^the API server did not answer: "):
+            await check_server(kube, "HOST")
+        await kube.close()
 
 
 async def test_certificates_are_checked_as_kubernetes_does_by_both_clients(

@@ -49,13 +49,17 @@ async def test_it_is_not_ready_while_it_may_list_nothing() -> None:
     assert health.unready() == ""
 
 
-async def test_a_follower_is_ready_unless_it_cannot_get_at_the_lease() -> None:
-    trouble = "403 Forbidden: leases is forbidden"
-    health = Health(oldest_in_queue=lambda: 0.0, resync_seconds=RESYNC, lease_trouble=lambda: trouble)
+async def test_a_follower_is_ready_unless_something_keeps_it_from_its_work() -> None:
+    troubles = ["stands by for another one", "the lease cannot be had"]
+    health = Health(
+        oldest_in_queue=lambda: 0.0, resync_seconds=RESYNC, troubles=(lambda: troubles[0], lambda: troubles[1])
+    )
     assert health.unready() == "waiting for the first full list"
     health.synced()
-    assert health.unready() == f"no word about the lease: {trouble}"
-    trouble = ""
+    assert health.unready() == "stands by for another one; the lease cannot be had"
+    troubles[0] = ""
+    assert health.unready() == "the lease cannot be had"
+    troubles[1] = ""
     assert health.unready() == ""
 
 

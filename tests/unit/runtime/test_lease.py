@@ -313,8 +313,10 @@ class Loop:
         self.lease = Lease(
             cast("Kube", self.api),
             namespace="ops",
+            name="vlm-operator",
             identity="me",
             durations=DURATIONS,
+            annotations={},
             clock=lambda: world.now,
             jitter=lambda: 0.5,
         )
