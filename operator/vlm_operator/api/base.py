@@ -6,7 +6,8 @@ side and a property test can hold them to each other.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from functools import cache
+from typing import Any, ClassVar, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
@@ -43,6 +44,12 @@ class ApiModel(BaseModel):
 
     rules: ClassVar[tuple[Rule, ...]] = ()
 
+    @classmethod
+    @cache
+    def defaults(cls) -> Self:
+        """Return the value in which every field has its default: made once, as it is frozen, and without a validator."""
+        return cls.model_construct()
+
     @model_validator(mode="after")
     def _obey_rules(self) -> Self:
         for rule in self.rules:
@@ -50,3 +57,15 @@ class ApiModel(BaseModel):
                 field = (rule.field_path or "").removeprefix(".")
                 raise PydanticCustomError("rule", "{message}", {"message": rule.message, "field": field})
         return self
+
+
+def model_in(annotation: Any) -> type[ApiModel] | None:
+    """Return the type of the resource that an annotation is about (`Engine | None`, `list[Engine]`); None for plain values."""
+    if isinstance(annotation, type) and issubclass(annotation, ApiModel):
+        return annotation
+    return next((model for part in get_args(annotation) if (model := model_in(part))), None)
+
+
+def no_items() -> list[Any]:
+    """Return the default of a list. Pydantic reads the signature of every default factory, that of `list` slowly."""
+    return []

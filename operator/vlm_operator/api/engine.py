@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from vlm_operator.api import patterns
-from vlm_operator.api.base import ApiModel, Rule
+from vlm_operator.api.base import ApiModel, Rule, no_items
 from vlm_operator.api.lists import MAP_BY_NAME
 from vlm_operator.api.references import ConfigMapKeyRef, ImageReference, SecretKeyRef
 from vlm_operator.api.scalars import Tokens, duration, matching
@@ -69,8 +69,8 @@ class Engine(ApiModel):
     args: Annotated[
         list[Annotated[str, StringConstraints(max_length=4096)]],
         Field(max_length=128),
-    ] = Field(default_factory=list)
+    ] = Field(default_factory=no_items)
     """Further arguments of the engine, one list item each, taken literally. They cannot repeat what a field of this
     resource sets."""
-    env: Annotated[list[EnvVar], Field(max_length=64), MAP_BY_NAME] = Field(default_factory=list)
+    env: Annotated[list[EnvVar], Field(max_length=64), MAP_BY_NAME] = Field(default_factory=no_items)
     """Further environment variables of the engine. Keep API keys here, as valueFrom.secretKeyRef."""

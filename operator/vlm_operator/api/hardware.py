@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from vlm_operator.api.base import ApiModel, Rule
+from vlm_operator.api.base import ApiModel, Rule, no_items
 from vlm_operator.api.lists import SET
 from vlm_operator.api.scalars import ExtendedResource, LabelValue, Memory, quantity_bytes
 
@@ -50,7 +50,7 @@ class Gpu(ApiModel):
 
     resource_name: ExtendedResource = "nvidia.com/gpu"
     """Extended resource that stands for one GPU. Default: nvidia.com/gpu."""
-    products: Annotated[list[LabelValue], Field(max_length=32), SET] = Field(default_factory=list)
+    products: Annotated[list[LabelValue], Field(max_length=32), SET] = Field(default_factory=no_items)
     """Allowed values of the node label nvidia.com/gpu.product. Default: any."""
     memory: Memory | None = None
     """Memory of one GPU as the device reports it, for products outside the catalogue."""

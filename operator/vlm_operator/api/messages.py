@@ -4,12 +4,12 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, get_args
+from typing import Any
 
 from pydantic_core import ErrorDetails
 
 from vlm_operator.api import patterns
-from vlm_operator.api.base import ApiModel
+from vlm_operator.api.base import ApiModel, model_in
 from vlm_operator.api.findings import INVALID_FIELD, Finding
 from vlm_operator.api.patterns import BY_REGEX
 
@@ -144,11 +144,5 @@ def _model_at(root: type[ApiModel], location: Sequence[int | str]) -> type[ApiMo
         if found is None or isinstance(part, int):
             continue
         fields = {field.alias: field for field in found.model_fields.values()}
-        found = _model_in(fields[part].annotation) if part in fields else None
+        found = model_in(fields[part].annotation) if part in fields else None
     return found
-
-
-def _model_in(annotation: Any) -> type[ApiModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, ApiModel):
-        return annotation
-    return next((model for part in get_args(annotation) if (model := _model_in(part))), None)

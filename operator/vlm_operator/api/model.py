@@ -6,7 +6,7 @@ from pydantic import Field
 
 from vlm_operator.api import patterns
 from vlm_operator.api.architecture import Architecture
-from vlm_operator.api.base import ApiModel, Rule
+from vlm_operator.api.base import ApiModel, Rule, no_items
 from vlm_operator.api.lists import SET
 from vlm_operator.api.references import ConfigMapKeyRef
 from vlm_operator.api.scalars import ModelName, Tokens, matching
@@ -26,7 +26,7 @@ class Model(ApiModel):
     name: ModelName
     """Name of the model, as published (`Qwen/Qwen2.5-VL-7B-Instruct`). It is the first name under which clients reach
     it."""
-    served_names: Annotated[list[ModelName], Field(max_length=16), SET] = Field(default_factory=list)
+    served_names: Annotated[list[ModelName], Field(max_length=16), SET] = Field(default_factory=no_items)
     """Further names under which clients reach it."""
     size: Annotated[str, matching(patterns.MODEL_SIZE, max_length=10)] | None = None
     """Size in the published name, for a mixture of experts the total: `7B`, `0.5B`, `256M`."""

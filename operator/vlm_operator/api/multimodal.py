@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vlm_operator.api.base import ApiModel, Rule
+from vlm_operator.api.base import ApiModel, Rule, no_items
 from vlm_operator.api.lists import SET
 from vlm_operator.api.scalars import Memory, ObjectName
 
@@ -38,7 +38,7 @@ class Multimodal(ApiModel):
     encoder_parallelism: Literal["Weights", "Data"] = "Weights"
     """How the vision tower uses the tensor-parallel GPUs: its weights are split (Weights), or each holds all of it and
     takes a share of the images (Data). Default: Weights."""
-    allowed_media_domains: Annotated[list[ObjectName], Field(max_length=64), SET] = Field(default_factory=list)
+    allowed_media_domains: Annotated[list[ObjectName], Field(max_length=64), SET] = Field(default_factory=no_items)
     """Hosts from which the engine may fetch media by URL. Default: any, redirects excluded; restrict it where users
     are not trusted."""
 

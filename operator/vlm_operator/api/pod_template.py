@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
-from vlm_operator.api.base import ApiModel, Rule
+from vlm_operator.api.base import ApiModel, Rule, no_items
 from vlm_operator.api.lists import ATOMIC, MAP_BY_NAME
 from vlm_operator.api.scalars import LabelKey, LabelValue, ObjectName, Quantity, quantity_value
 
@@ -101,7 +101,7 @@ class NodeRequirement(ApiModel):
     """Label of the node."""
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
     """How the values are compared."""
-    values: Annotated[list[LabelValue], Field(max_length=64), ATOMIC] = Field(default_factory=list)
+    values: Annotated[list[LabelValue], Field(max_length=64), ATOMIC] = Field(default_factory=no_items)
     """Values to compare with: some for In and NotIn, none for Exists and DoesNotExist, one whole number for Gt and
     Lt."""
 
@@ -156,7 +156,7 @@ class NodeAffinity(ApiModel):
     """Nodes on which replicas may run."""
     preferred_during_scheduling_ignored_during_execution: Annotated[
         list[PreferredNodes], Field(max_length=16), ATOMIC
-    ] = Field(default_factory=list)
+    ] = Field(default_factory=no_items)
     """Nodes on which replicas should run."""
 
 
@@ -167,7 +167,7 @@ class LabelRequirement(ApiModel):
     """Label of the pod."""
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
     """How the values are compared."""
-    values: Annotated[list[LabelValue], Field(max_length=64), ATOMIC] = Field(default_factory=list)
+    values: Annotated[list[LabelValue], Field(max_length=64), ATOMIC] = Field(default_factory=no_items)
     """Values to compare with: some for In and NotIn, none for Exists and DoesNotExist."""
 
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -187,7 +187,7 @@ class LabelSelector(ApiModel):
 
     match_labels: Labels = Field(default_factory=dict)
     """Labels that the pods must have."""
-    match_expressions: Annotated[list[LabelRequirement], Field(max_length=16), ATOMIC] = Field(default_factory=list)
+    match_expressions: Annotated[list[LabelRequirement], Field(max_length=16), ATOMIC] = Field(default_factory=no_items)
     """Further requirements."""
 
 
@@ -214,11 +214,11 @@ class PodAffinity(ApiModel):
 
     required_during_scheduling_ignored_during_execution: Annotated[
         list[PodAffinityTerm], Field(max_length=16), ATOMIC
-    ] = Field(default_factory=list)
+    ] = Field(default_factory=no_items)
     """Must hold."""
     preferred_during_scheduling_ignored_during_execution: Annotated[
         list[PreferredPods], Field(max_length=16), ATOMIC
-    ] = Field(default_factory=list)
+    ] = Field(default_factory=no_items)
     """Should hold."""
 
 
@@ -264,7 +264,7 @@ class PodSecurityContext(ApiModel):
     """Group that owns mounted volumes. Default: 10001."""
     fs_group_change_policy: Literal["OnRootMismatch", "Always"] | None = None
     """When the ownership of volumes is changed. Default: OnRootMismatch, since weights are large."""
-    supplemental_groups: Annotated[list[UserId], Field(max_length=16), ATOMIC] = Field(default_factory=list)
+    supplemental_groups: Annotated[list[UserId], Field(max_length=16), ATOMIC] = Field(default_factory=no_items)
     """Further groups."""
 
 
@@ -341,12 +341,12 @@ class PodTemplate(ApiModel):
     """Labels and annotations."""
     node_selector: Labels = Field(default_factory=dict)
     """Labels that the node must have."""
-    tolerations: Annotated[list[Toleration], Field(max_length=32), ATOMIC] = Field(default_factory=list)
+    tolerations: Annotated[list[Toleration], Field(max_length=32), ATOMIC] = Field(default_factory=no_items)
     """Taints that the replicas tolerate."""
     affinity: Affinity | None = None
     """Where replicas run in relation to nodes and other pods."""
     topology_spread_constraints: Annotated[list[TopologySpreadConstraint], Field(max_length=8), ATOMIC] = Field(
-        default_factory=list
+        default_factory=no_items
     )
     """How replicas are spread. Default: softly over nodes."""
     priority_class_name: ObjectName | None = None
@@ -354,7 +354,7 @@ class PodTemplate(ApiModel):
     runtime_class_name: ObjectName | None = None
     """Container runtime of the replicas, where the GPU runtime is not the default."""
     image_pull_secrets: Annotated[list[LocalObjectReference], Field(max_length=16), MAP_BY_NAME] = Field(
-        default_factory=list
+        default_factory=no_items
     )
     """Secrets with registry credentials."""
     security_context: PodSecurityContext | None = None

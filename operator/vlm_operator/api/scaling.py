@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from vlm_operator.api import patterns
-from vlm_operator.api.base import ApiModel, Rule
+from vlm_operator.api.base import ApiModel, Rule, no_items
 from vlm_operator.api.lists import ATOMIC, MAP_BY_NAME
 from vlm_operator.api.scalars import DnsLabel, Quantity, matching
 
@@ -39,7 +39,7 @@ class Targets(ApiModel):
     """GPU utilisation in percent. It saturates with a single request, so it rarely makes a good target alone."""
     kv_cache_utilization: Percent | None = None
     """Used share of the KV cache in percent."""
-    custom: Annotated[list[CustomTarget], Field(max_length=8), MAP_BY_NAME] = Field(default_factory=list)
+    custom: Annotated[list[CustomTarget], Field(max_length=8), MAP_BY_NAME] = Field(default_factory=no_items)
     """Metrics of your own."""
 
 
@@ -61,7 +61,7 @@ class ScalingRules(ApiModel):
     """Seconds over which the safest of past recommendations wins."""
     select_policy: Literal["Max", "Min", "Disabled"] | None = None
     """Which of the policies wins."""
-    policies: Annotated[list[ScalingPolicyRule], Field(max_length=16), ATOMIC] = Field(default_factory=list)
+    policies: Annotated[list[ScalingPolicyRule], Field(max_length=16), ATOMIC] = Field(default_factory=no_items)
     """Limits on the pace."""
     tolerance: Quantity | None = None
     """Relative deviation that is ignored, for example 0.1."""
@@ -103,7 +103,7 @@ class Scaling(ApiModel):
     """Wanted values per serving replica."""
     behavior: Behavior | None = None
     """Pace of scaling."""
-    schedules: Annotated[list[Schedule], Field(max_length=32), ATOMIC] = Field(default_factory=list)
+    schedules: Annotated[list[Schedule], Field(max_length=32), ATOMIC] = Field(default_factory=no_items)
     """Floors by time of day."""
 
     rules: ClassVar[tuple[Rule, ...]] = (

@@ -84,7 +84,7 @@ class _Generator(GenerateJsonSchema):
         for name, field in cls.model_fields.items():
             property_ = described["properties"][field.alias or name]
             property_["description"] = docs[name]
-            if isinstance(field.default_factory, type) and issubclass(field.default_factory, ApiModel):
+            if isinstance(field.get_default(call_default_factory=True), ApiModel):
                 property_["default"] = {}  # the API server then fills in the defaults within
         return described
 

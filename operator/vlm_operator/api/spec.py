@@ -57,13 +57,13 @@ class VLMDeploymentSpec(ApiModel):
     """The model to serve."""
     weights: Weights
     """Where the weights of the model lie."""
-    engine: Engine = Field(default_factory=Engine)
+    engine: Engine = Field(default_factory=Engine.defaults)
     """The inference engine."""
-    parallelism: Parallelism = Field(default_factory=Parallelism)
+    parallelism: Parallelism = Field(default_factory=Parallelism.defaults)
     """How one replica is spread over GPUs."""
-    gpu: Gpu = Field(default_factory=Gpu)
+    gpu: Gpu = Field(default_factory=Gpu.defaults)
     """Which GPUs a replica asks for."""
-    multimodal: Multimodal = Field(default_factory=Multimodal)
+    multimodal: Multimodal = Field(default_factory=Multimodal.defaults)
     """How images and videos are taken in."""
     checks: Literal["Enforce", "Warn"] | None = None
     """What a finding of the sizing does: refuse the new revision (Enforce), or warn (Warn). Default: Enforce."""
@@ -76,11 +76,11 @@ class VLMDeploymentSpec(ApiModel):
     """Replicas that are loaded before they are needed."""
     rollout: Rollout | None = None
     """How a new revision replaces the old one."""
-    drain: Drain = Field(default_factory=Drain)
+    drain: Drain = Field(default_factory=Drain.defaults)
     """How replicas leave."""
     pod_disruption_budget: Literal["Managed", "None"] | None = None
     """Whether the operator keeps a PodDisruptionBudget. Default: Managed."""
-    service: Service = Field(default_factory=Service)
+    service: Service = Field(default_factory=Service.defaults)
     """The Service in front of the replicas."""
     pod_template: PodTemplate | None = None
     """What the replicas' pods have beyond what the operator gives them."""

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from vlm_operator.api import patterns
-from vlm_operator.api.base import ApiModel
+from vlm_operator.api.base import ApiModel, no_items
 from vlm_operator.api.lists import ATOMIC, MAP_BY_TYPE
 from vlm_operator.api.scalars import matching
 
@@ -76,7 +76,7 @@ class ScalingStatus(ApiModel):
     """What decided, in one word."""
     message: Text
     """What decided, in a sentence."""
-    inputs: Annotated[list[ScalingInput], Field(max_length=16), ATOMIC] = Field(default_factory=list)
+    inputs: Annotated[list[ScalingInput], Field(max_length=16), ATOMIC] = Field(default_factory=no_items)
     """The signals behind it."""
     last_scale_time: Time | None = None
     """When the size in force last changed."""
@@ -144,13 +144,13 @@ class VLMDeploymentStatus(ApiModel):
     """The revision that is fully rolled out."""
     updated_revision: Word | None = None
     """The revision that is wanted."""
-    conditions: Annotated[list[Condition], Field(max_length=16), MAP_BY_TYPE] = Field(default_factory=list)
+    conditions: Annotated[list[Condition], Field(max_length=16), MAP_BY_TYPE] = Field(default_factory=no_items)
     """Accepted, WeightsReady, Progressing, Available, Ready; ScalingActive and WarmPoolReady where configured."""
     rollout: RolloutStatus | None = None
     """A rollout under way."""
     scaling: ScalingStatus | None = None
     """The last decision on the number of replicas."""
-    failures: Annotated[list[Failure], Field(max_length=8), ATOMIC] = Field(default_factory=list)
+    failures: Annotated[list[Failure], Field(max_length=8), ATOMIC] = Field(default_factory=no_items)
     """Slots whose replicas keep failing, the worst first."""
     weights: WeightsStatus | None = None
     """What is known about the weights."""

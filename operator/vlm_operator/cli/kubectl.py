@@ -5,15 +5,17 @@ Each command imports what it needs when it runs, so that `--help` and errors in 
 
 import argparse
 import gc
+import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from vlm_operator import __version__
 from vlm_operator.cli.files import read_json, read_resource
 from vlm_operator.runtime.files import UnusableInputError, read_document
 
 if TYPE_CHECKING:
+    from vlm_operator.cli.config import Config
     from vlm_operator.sizing.catalogue.loading import Catalogue
 
 ACCEPTED, REFUSED, UNUSABLE = 0, 1, 2
@@ -23,10 +25,14 @@ UNKNOWN_UID = "00000000-0000-0000-0000-000000000000"
 FILE_HELP = "file with one VLMDeployment; - for standard input"
 
 
-def command() -> int:
-    """Entry point of `kubectl vlm`. A process this short gains a quarter of its time by never collecting garbage."""
+def command() -> NoReturn:
+    """Entry point of `kubectl vlm`: a process so short that every bit counts.
+
+    It never collects garbage, looks for no plugins of pydantic, and is not taken apart in the end.
+    """
     gc.disable()
-    return main()
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    os._exit(main())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,12 +45,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser.error(f"argument --{name}: expected the name of a file")
     try:
         result: int = options.run(options)
+        sys.stdout.flush()
     except UnusableInputError as error:
         sys.stderr.write(f"kubectl vlm: {error}\n")
         return UNUSABLE
     except BrokenPipeError:  # `| head` has seen enough
-        sys.stderr.close()
         return ACCEPTED
+    except OSError as error:
+        sys.stderr.write(f"kubectl vlm: the answer cannot be written: {str(error.strerror).lower()}\n")
+        return UNUSABLE
     return result
 
 
@@ -89,12 +98,18 @@ def _plan(options: argparse.Namespace) -> int:
     if not options.filename and not options.config:
         raise UnusableInputError("plan needs a file: -f with a VLMDeployment, or --config with a config.json")
     catalogue = _catalogue(options.catalogue)
-    config = plan.read_config_file(read_json(options.config), options.config) if options.config else None
-    resource = read_resource(options.filename) if options.filename else plan.resource_of(config)
+    config = _config(options.config) if options.config else None
+    resource = config.resource() if config and not options.filename else read_resource(options.filename)
     old = read_resource(options.against) if options.against else None
     answer = plan.answer(resource, config=config, old=old, catalogue=catalogue)
     sys.stdout.write(plan.shown(answer, options.output))
     return ACCEPTED if answer.accepted else REFUSED
+
+
+def _config(filename: str) -> "Config":
+    from vlm_operator.cli.config import read_config_file  # noqa: PLC0415 # only needed here
+
+    return read_config_file(read_json(filename), filename)
 
 
 def _render(options: argparse.Namespace) -> int:
@@ -138,4 +153,4 @@ def _catalogue(files: Sequence[str]) -> "Catalogue":
 
 
 if __name__ == "__main__":
-    sys.exit(command())
+    command()

@@ -1,40 +1,22 @@
 """`kubectl vlm plan`: the verdict on a VLMDeployment with its arithmetic."""
 
-import contextlib
 import json
-import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
-from pydantic import ValidationError
 
-from vlm_operator.api import API_VERSION, KIND
-from vlm_operator.api.architecture import Architecture
 from vlm_operator.api.findings import Finding
-from vlm_operator.api.patterns import MODEL_NAME
-from vlm_operator.cli.changes import Change, changes
 from vlm_operator.replicas.evaluate import Judgement, evaluate, findings_that_count
-from vlm_operator.runtime.files import UnusableInputError
 from vlm_operator.sizing.catalogue.loading import Catalogue
-from vlm_operator.sizing.config_section import INVALID_CONFIG
-from vlm_operator.sizing.quantization import QUANTIZATION_MISMATCH
+
+if TYPE_CHECKING:  # most answers need neither
+    from vlm_operator.cli.changes import Change
+    from vlm_operator.cli.config import Config
 
 _GIB = 2**30
 _BAR = 40
 """Characters of a bar that stands for the whole GPU."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Config:
-    """What a config.json says."""
-
-    architecture: Architecture
-    quantization: str
-    """How the weights are stored, as spec.model.quantization has it."""
-    name: str
-    """Name of the model, a stand-in where it does not say."""
-    findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +26,8 @@ class Answer:
     name: str
     findings: tuple[Finding, ...]
     judged: Judgement
-    config: Config | None
-    changes: tuple[Change, ...] | None
+    config: "Config | None"
+    changes: "tuple[Change, ...] | None"
     """None when there is nothing to compare with."""
 
     @property
@@ -54,98 +36,26 @@ class Answer:
         return not any(finding.severity == "Error" for finding in self.findings)
 
 
-def read_config_file(data: Any, filename: str) -> Config:
-    """Read a Hugging Face config.json. Raises UnusableInputError with all that is wrong."""
-    from vlm_operator.sizing.config_json import read_config, read_stored_format  # noqa: PLC0415 # only needed here
-
-    architecture, findings = read_config(data)
-    if architecture is None:
-        told = "; ".join(finding.sentence() for finding in findings)
-        raise UnusableInputError(
-            f"{'standard input' if filename == '-' else filename} does not describe a model: {told}"
-        )
-    stored = read_stored_format(data)
-    if stored is not None and stored.format is None:
-        findings = (*findings, _unnamed(stored.method))
-    if stored is not None and stored.format is not None:
-        more = {"weightBits": stored.bits, "weightGroupSize": stored.group_size}
-        architecture = _valid(architecture, more)
-    given = data.get("_name_or_path") if isinstance(data, dict) else None
-    name = given if isinstance(given, str) and re.fullmatch(MODEL_NAME.regex, given) else "model"
-    return Config(
-        architecture=architecture,
-        quantization=(stored.format if stored else None) or "None",
-        name=name,
-        findings=findings,
-    )
-
-
-def resource_of(config: Config | None) -> dict[str, Any]:
-    """The smallest VLMDeployment of a model, for a config.json that comes alone."""
-    model = {"name": config.name, "quantization": config.quantization} if config else {"name": "model"}
-    return {
-        "apiVersion": API_VERSION,
-        "kind": KIND,
-        "metadata": {"name": "model"},
-        "spec": {"model": model, "weights": {"persistentVolumeClaim": {"claimName": "models"}}},
-    }
-
-
 def answer(
-    resource: dict[str, Any], *, config: Config | None, old: dict[str, Any] | None, catalogue: Catalogue
+    resource: dict[str, Any], *, config: "Config | None", old: dict[str, Any] | None, catalogue: Catalogue
 ) -> Answer:
     """Judge a resource. A config.json takes the place of its spec.model.architecture."""
     if config is not None:
-        resource = _with_config(resource, config)
+        resource = config.put_into(resource)
     judged = evaluate(resource, catalogue=catalogue)
-    findings = findings_that_count(judged) + (_about(config, judged) if config else ())
     return Answer(
         name=str(resource["metadata"]["name"]),
-        findings=findings,
+        findings=findings_that_count(judged) + (config.findings_beside(judged) if config else ()),
         judged=judged,
         config=config,
-        changes=changes(evaluate(old, catalogue=catalogue), judged) if old is not None else None,
+        changes=None if old is None else _changes(evaluate(old, catalogue=catalogue), judged),
     )
 
 
-def _with_config(resource: dict[str, Any], config: Config) -> dict[str, Any]:
-    spec = resource.get("spec")
-    model = spec.get("model") if isinstance(spec, dict) else None
-    if not isinstance(spec, dict) or not isinstance(model, dict):
-        return resource
-    return resource | {"spec": spec | {"model": model | {"architecture": _plain(config.architecture)}}}
+def _changes(old: Judgement, new: Judgement) -> "tuple[Change, ...]":
+    from vlm_operator.cli.changes import changes  # noqa: PLC0415 # only needed here
 
-
-def _about(config: Config, judged: Judgement) -> tuple[Finding, ...]:
-    """What the file says, and where the spec does not agree with it."""
-    given = judged.spec.model.quantization if judged.spec else config.quantization
-    if given == config.quantization:
-        return config.findings
-    mismatch = Finding(
-        reason=QUANTIZATION_MISMATCH,
-        severity="Warning",
-        field="spec.model.quantization",
-        message=f"is {given}, but the config.json says that the weights are stored as {config.quantization}",
-        advice=f"set it to {config.quantization}",
-    )
-    return (mismatch, *config.findings)
-
-
-def _unnamed(method: str) -> Finding:
-    return Finding(
-        reason=INVALID_CONFIG,
-        severity="Warning",
-        field="quantization_config.quant_method",
-        message=f"is {method[:40]!r}, which spec.model.quantization has no name for: the weights are counted as 16 bit",
-    )
-
-
-def _valid(architecture: Architecture, more: dict[str, int | None]) -> Architecture:
-    """The sizes with what else is known, as far as it is possible at all."""
-    for name, value in more.items():
-        with contextlib.suppress(ValidationError):
-            architecture = Architecture.model_validate(architecture.model_dump() | {name: value})
-    return architecture
+    return changes(old, new)
 
 
 def as_data(answer: Answer) -> dict[str, Any]:
@@ -186,8 +96,7 @@ def as_data(answer: Answer) -> dict[str, Any]:
             for change in answer.changes
         ]
     if answer.config is not None:
-        data["quantization"] = answer.config.quantization
-        data["architecture"] = _plain(answer.config.architecture)
+        data |= answer.config.as_spec()
     return data
 
 
@@ -208,7 +117,7 @@ def _lines(answer: Answer, data: dict[str, Any]) -> list[str]:
         lines += [
             "",
             "Paste this into spec.model:",
-            *_block({name: data[name] for name in ("quantization", "architecture")}),
+            *_block(answer.config.as_spec()),
         ]
     lines += ["", *_memory(data), "", *_facts(data)]
     if answer.changes is not None:
@@ -246,7 +155,7 @@ def _facts(data: dict[str, Any]) -> list[str]:
     ]
 
 
-def _changed(found: tuple[Change, ...]) -> list[str]:
+def _changed(found: "tuple[Change, ...]") -> list[str]:
     if not found:
         return ["Nothing changed."]
     restarts = any(change.restarts for change in found)
@@ -259,10 +168,6 @@ def _changed(found: tuple[Change, ...]) -> list[str]:
 
 def _block(value: dict[str, Any]) -> list[str]:
     return ["  " + line for line in yaml.safe_dump(value, sort_keys=False, width=120).splitlines()]
-
-
-def _plain(architecture: Architecture) -> dict[str, Any]:
-    return architecture.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
 def _gib(number: int | None) -> float | None:

@@ -36,7 +36,7 @@ class PodInputs(ApiModel):
     def of(cls, spec: VLMDeploymentSpec, *, restarted_at: str | None = None) -> "PodInputs":
         """The inputs of a spec."""
         shared = {name: getattr(spec, name) for name in cls.model_fields if name != "restarted_at"}
-        return cls(**shared, restarted_at=restarted_at)
+        return cls.model_construct(**shared, restarted_at=restarted_at)
 
 
 class Resolved(ApiModel):

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vlm_operator.api.findings import INVALID_FIELD, Finding
 from vlm_operator.api.hardware import Gpu
@@ -12,10 +12,12 @@ from vlm_operator.api.resource import read_spec
 from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.engines.base import PodInputs
 from vlm_operator.engines.registry import engine
-from vlm_operator.replicas.facts import Claim, GpuNode, StoredRevision
 from vlm_operator.replicas.revision import revision_of
 from vlm_operator.sizing.assess import Assessment, assess
 from vlm_operator.sizing.catalogue.loading import Catalogue
+
+if TYPE_CHECKING:  # on a laptop there are none
+    from vlm_operator.replicas.facts import Claim, GpuNode, StoredRevision
 
 SINGLE_NODE_CLAIM = "SingleNodeClaim"
 """The claim can be mounted on one node only, and there may be more than one replica."""
@@ -33,7 +35,7 @@ class Judgement:
     """What the sizing says, None where the spec could not be read."""
 
 
-def evaluate(resource: Mapping[str, Any], *, catalogue: Catalogue, nodes: Iterable[GpuNode] = ()) -> Judgement:
+def evaluate(resource: Mapping[str, Any], *, catalogue: Catalogue, nodes: "Iterable[GpuNode]" = ()) -> Judgement:
     """Read and check a resource as the API server holds it, or as a file has it. `nodes`: those of the cluster, if known."""
     metadata = resource["metadata"]
     named = tuple(_name(metadata.get("name")))
@@ -55,7 +57,7 @@ def evaluate(resource: Mapping[str, Any], *, catalogue: Catalogue, nodes: Iterab
     )
 
 
-def gpus_per_node(gpu: Gpu, nodes: Iterable[GpuNode]) -> int | None:
+def gpus_per_node(gpu: Gpu, nodes: "Iterable[GpuNode]") -> int | None:
     """GPUs of the largest node that may run a replica; None while there is no such node, which may yet be added."""
     fitting = (node for node in nodes if not gpu.products or node.product in gpu.products)
     counts = (node.resources[gpu.resource_name] for node in fitting if gpu.resource_name in node.resources)
@@ -63,7 +65,7 @@ def gpus_per_node(gpu: Gpu, nodes: Iterable[GpuNode]) -> int | None:
 
 
 def findings_that_count(
-    judged: Judgement, *, revisions: Iterable[StoredRevision] = (), claim: Claim | None = None
+    judged: Judgement, *, revisions: "Iterable[StoredRevision]" = (), claim: "Claim | None" = None
 ) -> tuple[Finding, ...]:
     """All findings about a deployment in its place.
 
@@ -71,12 +73,13 @@ def findings_that_count(
     what runs.
     """
     sizing = judged.assessment.findings if judged.assessment else ()
-    if judged.inputs is not None and revision_of(judged.inputs) in {known.revision for known in revisions}:
+    accepted = {known.revision for known in revisions}
+    if accepted and judged.inputs is not None and revision_of(judged.inputs) in accepted:
         sizing = tuple(replace(finding, severity="Warning") for finding in sizing)
     return (*judged.findings, *sizing, *_claim(judged.spec, claim))
 
 
-def _claim(spec: VLMDeploymentSpec | None, claim: Claim | None) -> Iterator[Finding]:
+def _claim(spec: VLMDeploymentSpec | None, claim: "Claim | None") -> Iterator[Finding]:
     if spec is None or claim is None or spec.replicas < 2 or not claim.access_modes:
         return
     if not {"ReadOnlyMany", "ReadWriteMany"} & set(claim.access_modes):

@@ -4,7 +4,8 @@ import json
 import re
 from collections.abc import Iterator
 
-_SHAPES = re.compile(
+# Compiled when first needed: most specs give nothing to look at.
+_SHAPES = (
     r"hf_[A-Za-z0-9]{16,}"  # Hugging Face
     r"|sk-[A-Za-z0-9_-]{16,}"  # OpenAI and services like it
     r"|gh[opsur]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}"
@@ -14,27 +15,26 @@ _SHAPES = re.compile(
     r"|://[^/\s:@]+:[^/\s@]+@"  # user and password in a URL
     r"|(?:^|[\"':=]\s*)(?i:bearer|basic(?=\s+\S*[0-9=+/]))(?:\s+|%20)[^\s\"']{3,}"  # a header
 )
-_NAMES = re.compile(
-    r"^token$|(?:^|_)(?:api_?key|access_?key|secret(?:_access)?(?:_key)?|private_?key|password|passwd|credentials?"
-    r"|authorization|(?:hf|auth|access|api|bearer|session|security|hub)_?token)$",
-    re.IGNORECASE,
+_NAMES = (
+    r"(?i)^token$|(?:^|_)(?:api_?key|access_?key|secret(?:_access)?(?:_key)?|private_?key|password|passwd|credentials?"
+    r"|authorization|(?:hf|auth|access|api|bearer|session|security|hub)_?token)$"
 )
 """Not every name that ends in `token`: the tokens of a model are called so as well."""
 
-_MEMBER = re.compile(r"""["']?([\w.-]+)["']?\s*:\s*["']?([^\s"',}]+)""")
+_MEMBER = r"""["']?([\w.-]+)["']?\s*:\s*["']?([^\s"',}]+)"""
 """A key and its text, loosely."""
 
 
 def holds_credential(text: str) -> bool:
     """Whether a word looks like a key or a token, has one in it, or is JSON with a key such as `api_key` that has text."""
-    return _SHAPES.search(text) is not None or any(
+    return re.search(_SHAPES, text) is not None or any(
         is_credential_name(name) and isinstance(value, str) and value for name, value in _members(text)
     )
 
 
 def is_credential_name(name: str) -> bool:
     """Whether text under this name is a secret: `api_key`, `hub_token`, the last of `connector.extra.password`."""
-    return _NAMES.search(name.rpartition(".")[2].replace("-", "_")) is not None
+    return re.search(_NAMES, name.rpartition(".")[2].replace("-", "_")) is not None
 
 
 def shown(word: str) -> str:
@@ -65,7 +65,7 @@ def _members(text: str) -> Iterator[tuple[str, object]]:
     try:
         waiting = [json.loads(text)]
     except (ValueError, RecursionError):  # what was meant as JSON may hold a secret all the same
-        yield from ((found[1], found[2]) for found in _MEMBER.finditer(text))
+        yield from ((found[1], found[2]) for found in re.finditer(_MEMBER, text))
         return
     while waiting:
         match waiting.pop():

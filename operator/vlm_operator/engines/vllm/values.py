@@ -34,7 +34,7 @@ def above_one(degree: object) -> object:
 def media_limits(inputs: PodInputs) -> str | None:
     """The limits per prompt as JSON, None when none is given."""
     limits = inputs.multimodal.limits_per_prompt
-    return _json(limits.model_dump(by_alias=True)) if limits else None
+    return _json({"image": limits.image, "video": limits.video, "audio": limits.audio}) if limits else None
 
 
 def processor_options(inputs: PodInputs) -> str | None:

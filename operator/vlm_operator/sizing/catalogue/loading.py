@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from vlm_operator.api.architecture import Architecture
+from vlm_operator.api.base import ApiModel, model_in
 from vlm_operator.api.findings import INVALID_FIELD, Finding
 from vlm_operator.api.messages import invalid_field
 from vlm_operator.sizing.catalogue.rows import (
@@ -37,6 +38,7 @@ _MIB_PER_GB = 10**9 / 2**20
 _KEPT_BY_SLICES = ("productLabels", "capability")
 
 Row = TypeVar("Row", ModelRow, GpuRow, QuantizationRow)
+Model = TypeVar("Model", bound=ApiModel)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,14 +145,37 @@ def builtin() -> Catalogue:
     """Return the catalogue of this package."""
     models, gpus, quantization = (_read(name) for name in ("models", "gpus", "quantization"))
     return Catalogue(
-        models=tuple(map(ModelRow.model_validate, models["models"])),
-        gpus=tuple(map(GpuRow.model_validate, gpus["gpus"])),
-        methods=tuple(map(QuantizationRow.model_validate, quantization["methods"])),
-        kv_caches=tuple(map(KvCacheRow.model_validate, quantization["kvCache"])),
-        weights=tuple(map(StoredWeight.model_validate, quantization["weights"])),
-        pytorch=PytorchBuild.model_validate(quantization["pytorch"]),
+        models=tuple(trusted(ModelRow, row) for row in models["models"]),
+        gpus=tuple(trusted(GpuRow, row) for row in gpus["gpus"]),
+        methods=tuple(trusted(QuantizationRow, row) for row in quantization["methods"]),
+        kv_caches=tuple(trusted(KvCacheRow, row) for row in quantization["kvCache"]),
+        weights=tuple(trusted(StoredWeight, row) for row in quantization["weights"]),
+        pytorch=trusted(PytorchBuild, quantization["pytorch"]),
         sources=models["sources"] | gpus["sources"],
     )
+
+
+def trusted(kind: type[Model], values: Mapping[str, Any]) -> Model:
+    """Return values of this package as a `kind`, unchecked: pydantic would need longer to prepare than to plan takes.
+
+    A test checks the files and that both ways of reading them come to the same.
+    """
+    fields = _fields(kind)
+    given = {}
+    for alias, value in values.items():
+        name, model = fields[alias]
+        given[name] = _part(model, value) if model and value is not None else value
+    return kind.defaults().model_copy(update=given)
+
+
+@cache
+def _fields(kind: type[ApiModel]) -> dict[str, tuple[str, type[ApiModel] | None]]:
+    """Return by its spelling in a file each field's name and, where it has parts, their type."""
+    return {field.alias or name: (name, model_in(field.annotation)) for name, field in kind.model_fields.items()}
+
+
+def _part(model: type[ApiModel], value: Any) -> Any:
+    return [trusted(model, part) for part in value] if isinstance(value, list) else trusted(model, value)
 
 
 def _read(name: str) -> dict[str, Any]:

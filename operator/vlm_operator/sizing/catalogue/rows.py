@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints
 
 from vlm_operator.api import patterns
 from vlm_operator.api.architecture import Architecture, Count, Parameters, Width
-from vlm_operator.api.base import ApiModel
+from vlm_operator.api.base import ApiModel, no_items
 from vlm_operator.api.scalars import ExtendedResource, LabelValue, ModelName, matching
 
 Mark = Literal["sourced", "computed", "derived", "unsourced"]
@@ -86,15 +86,15 @@ class ModelRow(ApiModel):
     """All parameters. Default: unknown."""
     active_parameters: Parameters | None = None
     """Parameters that one token passes through, for a mixture of experts. Default: unknown."""
-    vllm: VllmVersions = Field(default_factory=VllmVersions)
+    vllm: VllmVersions = Field(default_factory=VllmVersions.defaults)
     """In which versions of vLLM it runs."""
-    quantised: Annotated[list[QuantisedRepo], Field(max_length=32)] = Field(default_factory=list)
+    quantised: Annotated[list[QuantisedRepo], Field(max_length=32)] = Field(default_factory=no_items)
     """Repositories with its weights in fewer bits."""
     video: Text | None = None
     """How a video becomes tokens, in words. Default: unknown."""
     marks: dict[ModelFact, Mark] = Field(default_factory=dict)
     """How far each group of values can be trusted."""
-    sources: Annotated[list[Text], Field(max_length=32)] = Field(default_factory=list)
+    sources: Annotated[list[Text], Field(max_length=32)] = Field(default_factory=no_items)
     """Keys of the sources, or the sources in words."""
     notes: Text | None = None
     """What else is to be known."""
@@ -143,7 +143,7 @@ class GpuRow(ApiModel):
     nominal_memory: bool = False
     """Whether `memoryMib` is only the nominal size of a slice. Default: false."""
     other_memory_mib: Annotated[list[Annotated[int, Field(ge=1, le=100_000_000)]], Field(max_length=8)] = Field(
-        default_factory=list
+        default_factory=no_items
     )
     """What other drivers, or another setting of ECC, were seen to report, in MiB."""
     vram_label: Text | None = None
@@ -154,11 +154,11 @@ class GpuRow(ApiModel):
     """What its kernels are compiled for. Default: unknown."""
     bandwidth: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Memory bandwidth in GB/s. Default: unknown."""
-    tflops: DenseTflops = Field(default_factory=DenseTflops)
+    tflops: DenseTflops = Field(default_factory=DenseTflops.defaults)
     """Speed of its matrix arithmetic."""
     interconnect: Text | None = None
     """How GPUs of a node talk to each other."""
-    mig: Annotated[list[MigProfile], Field(max_length=32)] = Field(default_factory=list)
+    mig: Annotated[list[MigProfile], Field(max_length=32)] = Field(default_factory=no_items)
     """Slices it can be cut into."""
     mig_profile: str | None = None
     """The slice that this row is about. Default: none, a whole GPU."""
@@ -166,7 +166,7 @@ class GpuRow(ApiModel):
     """Whether several pods share the GPU in turns, so that its memory is not this pod's alone. Default: false."""
     marks: dict[GpuFact, Mark] = Field(default_factory=dict)
     """How far each group of values can be trusted."""
-    sources: Annotated[list[Text], Field(max_length=32)] = Field(default_factory=list)
+    sources: Annotated[list[Text], Field(max_length=32)] = Field(default_factory=no_items)
     """Keys of the sources, or the sources in words."""
     notes: Text | None = None
     """What else is to be known."""
@@ -177,11 +177,11 @@ class QuantizationRow(ApiModel):
 
     id: Text
     """Key of the row."""
-    formats: list[Format] = Field(default_factory=list)
+    formats: list[Format] = Field(default_factory=no_items)
     """Formats of `spec.model.quantization` that mean this method."""
     bits: Literal[4, 8] | None = None
     """Bits of a weight. Default: either."""
-    engine_names: list[Text] = Field(default_factory=list)
+    engine_names: list[Text] = Field(default_factory=no_items)
     """What vLLM calls it; several names are several loaders."""
     in_tree: bool = True
     """Whether vLLM 0.33 has it without a plugin. Default: true."""
@@ -191,13 +191,13 @@ class QuantizationRow(ApiModel):
     """The same for vLLM 0.10.2. Default: unknown, or not in that version."""
     native_from: Capability | None = None
     """Capability from which the multiplication itself runs in the format. Default: unknown."""
-    supported_on: list[Capability] = Field(default_factory=list)
+    supported_on: list[Capability] = Field(default_factory=no_items)
     """Capabilities on which it runs, as far as known."""
     groups_divide_shards: bool = False
     """Whether each rank's part of the input must be a multiple of the group size. Default: false."""
     mark: Mark
     """How far the values can be trusted."""
-    sources: list[Text] = Field(default_factory=list)
+    sources: list[Text] = Field(default_factory=no_items)
     """Keys of the sources, or the sources in words."""
     notes: Text | None = None
     """What else is to be known."""
@@ -210,11 +210,11 @@ class KvCacheRow(ApiModel):
     """What vLLM calls them."""
     bytes_per_element: Annotated[float, Field(gt=0, le=16)]
     """Bytes of one element, with its share of the scales."""
-    backends: list[Text] = Field(default_factory=list)
+    backends: list[Text] = Field(default_factory=no_items)
     """Attention backends that have them; empty: all."""
     mark: Mark
     """How far the values can be trusted."""
-    sources: list[Text] = Field(default_factory=list)
+    sources: list[Text] = Field(default_factory=no_items)
     """Keys of the sources, or the sources in words."""
     notes: Text | None = None
     """What else is to be known."""
