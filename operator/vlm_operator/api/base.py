@@ -7,7 +7,7 @@ side and a property test can hold them to each other.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, Self, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
@@ -28,6 +28,9 @@ class Rule:
     """The field to blame, relative to the type, as the API server wants it (`.size`)."""
 
 
+M = TypeVar("M", bound="ApiModel")
+
+
 class ApiModel(BaseModel):
     """Base of every type in `spec` and `status`: camelCase on the wire, immutable, unknown fields refused."""
 
@@ -45,10 +48,9 @@ class ApiModel(BaseModel):
     rules: ClassVar[tuple[Rule, ...]] = ()
 
     @classmethod
-    @cache
     def defaults(cls) -> Self:
         """Return the value in which every field has its default: made once, as it is frozen, and without a validator."""
-        return cls.model_construct()
+        return _defaults(cls)
 
     @model_validator(mode="after")
     def _obey_rules(self) -> Self:
@@ -57,6 +59,11 @@ class ApiModel(BaseModel):
                 field = (rule.field_path or "").removeprefix(".")
                 raise PydanticCustomError("rule", "{message}", {"message": rule.message, "field": field})
         return self
+
+
+@cache
+def _defaults(model: type[M]) -> M:
+    return model.model_construct()
 
 
 def model_in(annotation: Any) -> type[ApiModel] | None:
