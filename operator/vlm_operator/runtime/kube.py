@@ -74,9 +74,9 @@ class Kube:
             return False
         return any(resource["name"] == kind.plural for resource in found["resources"])
 
-    async def may_list_everywhere(self, kind: Kind) -> bool:
-        """Whether this process has the right to list a kind in the whole cluster. Everybody may ask that."""
-        wanted = {"group": kind.group, "resource": kind.plural, "verb": "list"}
+    async def may_list(self, kind: Kind, *, namespace: str | None) -> bool:
+        """Whether this process has the right to list a kind, in the whole cluster or in a namespace. Everybody may ask."""
+        wanted = {"group": kind.group, "resource": kind.plural, "verb": "list", "namespace": namespace or ""}
         review = {"apiVersion": f"{REVIEWS.group}/{REVIEWS.version}", "kind": REVIEWS.kind}
         body = review | {"spec": {"resourceAttributes": wanted}}
         answer = await self._call("POST", REVIEWS.path(), body=body, verb="create", kind=REVIEWS.plural)

@@ -31,6 +31,8 @@ SOON_SECONDS = 1.0
 ACTS_SECONDS = 15.0
 CLEARED_SECONDS = 20.0
 """All installations must have the same two."""
+RIGHTS_SECONDS = 300.0
+"""Pause between questions where Leases may be listed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +65,8 @@ class Neighbours:
         self._lease = lease
         self._clock = clock
         self._jitter = jitter
-        self._places: tuple[str | None, ...] | None = None
+        self._places: list[str | None] = []
+        self._asked_at = NEVER
         self._seen: dict[Place, Seen] = {}
         self._older: list[Installation] = []
         self._younger: list[Installation] = []
@@ -150,8 +153,8 @@ class Neighbours:
         return ""
 
     async def _list(self) -> list[Installation]:
-        if self._places is None:
-            self._places = await self._where_to_look()
+        if self._clock() - self._asked_at >= RIGHTS_SECONDS:
+            self._places, self._asked_at = await self._where_to_look(), self._clock()
         found: list[Installation] = []
         for namespace in self._places:
             try:
@@ -159,16 +162,20 @@ class Neighbours:
             except KubeError as error:
                 if error.code != 403:
                     raise
-                self._say_once(f"other installations are not seen in {namespace or 'any namespace'}: {error}")
+                self._asked_at = NEVER  # the right was taken away
         return found
 
-    async def _where_to_look(self) -> tuple[str | None, ...]:
-        if await self._kube.may_list_everywhere(LEASE):
-            return (None,)
+    async def _where_to_look(self) -> list[str | None]:
+        """Where this process may list Leases: everywhere, else of the namespaces that matter to it those where it may."""
+        if await self._kube.may_list(LEASE, namespace=None):
+            return [None]
         ours = {self._lease.place[0]} if self._lease is not None else set()
-        places = sorted(self._serves | ours)
-        self._say_once(f"other installations are seen by leases in {', '.join(places) or 'no namespace'} only")
-        return tuple(places)
+        may = {place: await self._kube.may_list(LEASE, namespace=place) for place in sorted(self._serves | ours)}
+        for place in self._serves or {""}:
+            if not may.get(place):
+                where = place or "all namespaces"
+                self._say_once(f"{where}: other installations are not seen there: give list leases to the operator")
+        return [place for place, allowed in may.items() if allowed]
 
     async def _our_rank(self, there: Iterable[Installation]) -> Rank | None:
         """Our own place in the order; None without a Lease that was ever taken, which makes us the youngest."""

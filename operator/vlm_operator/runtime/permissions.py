@@ -1,7 +1,8 @@
 """What the operator may do in a cluster, and why: the one list that chart, manifests and reference page are made from.
 
 A call that is not in this list is refused by the API server: whoever adds a call adds its line here, and `make generate`
-writes the rest. Everybody may ask for the version and for what the API server serves; that needs no line. No Secret is read.
+writes the rest. Everybody may ask for the version, for what the API server serves and for what they may do; that needs no
+line. No Secret is read.
 """
 
 from collections.abc import Iterable
@@ -97,6 +98,7 @@ PERMISSIONS: tuple[Permission, ...] = (
     Permission(verb="delete", kind=CONTROLLER_REVISION, why="remove revisions beyond the history limit"),
     Permission(verb="get", kind=CLAIM, why="tell whether the claim with the weights exists and is bound"),
     Permission(verb="create", kind=EVENT, why="record events about VLMDeployments"),
+    Permission(verb="list", kind=LEASE, why="see other installations of the operator, and stand by for an older one"),
     Permission(verb="create", kind=LEASE, scope=Scope.OPERATOR_NAMESPACE, why="begin the leader election"),
     Permission(
         verb="get",

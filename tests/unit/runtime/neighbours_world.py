@@ -59,7 +59,7 @@ class Wire:
         self.broken = False
         """Without `slow`: no call is answered."""
         self._world = world
-        self._sees = sees
+        self.sees = sees
         """Namespaces in which it may list Leases; None: all."""
 
     async def get(self, _: Kind, *, namespace: str, name: str) -> Object | None:
@@ -75,9 +75,9 @@ class Wire:
         assert kind is LEASE
         return cast("tuple[list[Object], int]", await self._sent(Call("list", {"namespace": namespace})))
 
-    async def may_list_everywhere(self, kind: Kind) -> bool:
+    async def may_list(self, kind: Kind, *, namespace: str | None) -> bool:
         assert kind is LEASE
-        return self._sees is None
+        return self.sees is None or namespace in self.sees
 
     async def _sent(self, call: Call) -> Any:
         if self.slow:
@@ -97,7 +97,7 @@ class Wire:
         leases = self._world.leases
         if call.verb == "list":
             namespace = call.body["namespace"]
-            if self._sees is not None and namespace not in self._sees:
+            if self.sees is not None and namespace not in self.sees:
                 raise FORBIDDEN
             return [lease for place, lease in leases.items() if namespace in {None, place[0]}], self._world.version
         if call.verb == "get":

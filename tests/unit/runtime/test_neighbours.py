@@ -12,7 +12,7 @@ from unit.runtime.lease_world import DURATIONS
 from unit.runtime.neighbours_world import Place, Process, World
 from vlm_operator.api.names import LEASE_LABELS, NAMESPACES
 from vlm_operator.runtime.installations import overlap, read_installation
-from vlm_operator.runtime.neighbours import ACTS_SECONDS, CLEARED_SECONDS, LOOK_SECONDS, SOON_SECONDS
+from vlm_operator.runtime.neighbours import ACTS_SECONDS, CLEARED_SECONDS, LOOK_SECONDS, RIGHTS_SECONDS, SOON_SECONDS
 
 A, B, C = ("ops-a", "vlm-operator"), ("ops-b", "vlm-operator"), ("ops-c", "vlm-operator")
 INSTALLATIONS: tuple[tuple[Place, tuple[str, ...]], ...] = ((A, ()), (B, ("team-1", "team-2")), (C, ("team-2",)))
@@ -330,13 +330,37 @@ def test_it_looks_where_it_may(world: World, sees: frozenset[str] | None, looks_
 
 def test_where_it_may_not_look_is_told_once_and_it_goes_on(world: World, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
-    process = _acting(world, "one", A, serves=("team-1",), sees=frozenset({"ops-a"}))
+    _acting(world, "other", ("team-1", "vlm-operator"), serves=("team-1",))
+    process = _acting(world, "one", A, serves=("team-1", "team-2"), sees=frozenset({"team-2"}))
     _pass(world, 20, process)
     assert process.acts
     assert [record.getMessage() for record in caplog.records] == [
-        "other installations are seen by leases in ops-a, team-1 only",
-        "other installations are not seen in team-1: 403 Forbidden: leases is forbidden",
+        "team-1: other installations are not seen there: give list leases to the operator"
     ]
+
+
+@pytest.mark.parametrize("sees", [frozenset(), frozenset({"ops-a"})])
+def test_one_for_all_namespaces_that_may_not_look_everywhere_says_so(
+    world: World, sees: frozenset[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    _acting(world, "one", A, sees=sees)
+    (record,) = caplog.records
+    assert record.getMessage().startswith("all namespaces: other installations are not seen there")
+
+
+def test_rights_that_come_and_go_are_noticed(world: World) -> None:
+    other = _acting(world, "other", B, serves=("team-1",))
+    process = _acting(world, "one", None, serves=("team-1",), sees=frozenset())
+    process.wire.sees = None
+    _pass(world, RIGHTS_SECONDS, other, process)
+    assert process.must_begin_anew
+    process = Process(world, "again", None, serves=("team-1",))
+    process.step()
+    assert not process.acts
+    process.wire.sees = frozenset()
+    _pass(world, DURATIONS.lease_seconds + 5, other, process)
+    assert process.acts
 
 
 def test_two_that_share_a_lease_by_mistake_are_told(world: World, caplog: pytest.LogCaptureFixture) -> None:

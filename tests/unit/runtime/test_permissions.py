@@ -81,7 +81,7 @@ def in_rbac(permission: Permission) -> tuple[Any, ...]:
 def test_rules_with_names_stand_apart() -> None:
     leases = rules(one for one in PERMISSIONS if one.kind.plural == "leases")
     assert [(rule["verbs"], rule.get("resourceNames")) for rule in leases] == [
-        (["create"], None),
+        (["list", "create"], None),
         (["get", "patch"], ["vlm-operator"]),
     ]
     assert set(rules_by_scope()) == {"namespaced", "operatorNamespace", "cluster"}
