@@ -7,7 +7,7 @@ side and a property test can hold them to each other.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Self, TypeVar, get_args
+from typing import Any, ClassVar, Self, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
@@ -26,9 +26,6 @@ class Rule:
     """The same constraint over the Python value."""
     field_path: str | None = None
     """The field to blame, relative to the type, as the API server wants it (`.size`)."""
-
-
-M = TypeVar("M", bound="ApiModel")
 
 
 class ApiModel(BaseModel):
@@ -50,7 +47,7 @@ class ApiModel(BaseModel):
     @classmethod
     def defaults(cls) -> Self:
         """Return the value in which every field has its default: made once, as it is frozen, and without a validator."""
-        return _defaults(cls)
+        return cast("Self", _defaults(cls))
 
     @model_validator(mode="after")
     def _obey_rules(self) -> Self:
@@ -62,7 +59,7 @@ class ApiModel(BaseModel):
 
 
 @cache
-def _defaults(model: type[M]) -> M:
+def _defaults(model: type[ApiModel]) -> ApiModel:
     return model.model_construct()
 
 
