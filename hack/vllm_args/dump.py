@@ -4,7 +4,7 @@ Runs inside the environment of `vllm_args.environment`, with nothing of this pro
 its option strings (`flags`), `nargs`, the `choices` that the parser takes, the kind of its values (`type`), and for a JSON
 object the keys that it may have (`keys`) and what stands under them (`members`), read from vLLM's own classes. What the
 parser makes of a word is found by asking it: whether case and dashes do not count (`folds`), whether a word may stand for no
-value (`none`), and whether JSON must be an object (`object`).
+value (`none`), whether JSON must be an object (`object`), and whether its numbers may be sizes such as `80m` (`suffixes`).
 """
 
 import argparse
@@ -26,9 +26,22 @@ PARSER_CLASSES = ("vllm.utils.argparse_utils", "vllm.utils")
 MEDIA = ("vllm.inputs.llm", "vllm.inputs.data", "vllm.inputs", "vllm.multimodal.inputs")
 BY_MODALITY = ("limit_mm_per_prompt", "media_io_kwargs")
 """Objects whose keys are kinds of media."""
-TYPES = {"int": "integer", "float": "number", "loads": "json", "union_dict_and_str": "object-or-text"}
+TYPES = {
+    "int": "integer",
+    "float": "number",
+    "human_readable_int": "size",
+    "loads": "json",
+    "union_dict_and_str": "object-or-text",
+}
 NO_VALUE = ("None", "")
 NO_OBJECTS = ("5", "null", "[]", "[1]", '"text"')
+NUMBERS: dict[type, tuple[str, tuple[Any, ...]]] = {
+    float: ("number", (0.25, 0.5, 1.5)),
+    int: ("integer", (1, 2, 7, 16, 64, 4096)),
+    bool: ("boolean", (True,)),
+}
+"""Types of values in an object, with examples of which one at least is allowed."""
+NO_NUMBERS: tuple[Any, ...] = ("no-such-word", {}, [])
 
 
 def first_module(names: tuple[str, ...], attribute: str) -> Any:
@@ -63,7 +76,7 @@ def conversions(function: Callable[..., Any] | None) -> Iterator[Callable[..., A
 def described(action: argparse.Action) -> dict[str, Any]:
     """What the values of an option are: `type`, and `keys` where they are known."""
     if type(action).__name__ == "LoRAParserAction":
-        return {"type": "object-or-text"}
+        return {"type": "object-or-pair", "keys": names_of(first_module(PARSERS, "LoRAModulePath").LoRAModulePath)}
     if dataclass := class_of(action):
         return {"type": "json", "keys": names_of(dataclass)}
     for function in conversions(action.type if callable(action.type) else None):
@@ -91,8 +104,10 @@ def asked(parser: argparse.ArgumentParser, action: argparse.Action, type_: str |
     return {
         "choices": choices,
         "folds": folded != choices and all(takes(parser, action, choice) for choice in folded),
-        "none": type_ in TYPES.values() and all(takes(parser, action, word) for word in NO_VALUE),
+        "none": bool(type_ or choices) and all(takes(parser, action, word) for word in NO_VALUE),
         "object": type_ == "json" and not any(takes(parser, action, word) for word in NO_OBJECTS),
+        "suffixes": type_ == "json"
+        and any(takes(parser, action, f'{{"{key}": 4k}}') for key in described(action)["keys"]),
     }
 
 
@@ -123,8 +138,8 @@ def names_of(dataclass: type) -> list[str]:
     return sorted(field.name for field in dataclasses.fields(dataclass) if field.init)
 
 
-def members_of(parser: argparse.ArgumentParser, action: argparse.Action) -> dict[str, dict[str, list[str]]]:
-    """What stands under the keys of an object: the keys of an object in it, or the words to choose from.
+def members_of(parser: argparse.ArgumentParser, action: argparse.Action) -> dict[str, dict[str, Any]]:
+    """What stands under the keys of an object: the keys of an object in it, the words to choose from, or numbers.
 
     Only where the parser holds to it: some classes read a value by rules of their own first.
     """
@@ -132,19 +147,29 @@ def members_of(parser: argparse.ArgumentParser, action: argparse.Action) -> dict
     if dataclass is None:
         return {}
     hints = typing.get_type_hints(dataclass)
-    found = {name: member_of(hints[name]) for name in names_of(dataclass) if name in hints}
 
-    def taken(name: str, *values: Any) -> bool:
-        return any(takes(parser, action, json.dumps({name: value})) for value in values)
+    def member(name: str) -> dict[str, Any]:
+        def taken(*values: Any) -> bool:
+            return any(takes(parser, action, json.dumps({name: value})) for value in values)
 
-    return {
-        name: member
-        for name, member in found.items()
-        if member
-        and taken(name, *member.get("choices", [{}]))
-        and not taken(name, *(other for choice in member.get("choices", ()) for other in spelled_otherwise(choice)))
-        and not taken(name, "no-such-choice", {"no_such_key": 1})
-    }
+        known = member_of(hints[name])
+        return known if known and holds(known, taken) else {}
+
+    found = {name: member(name) for name in names_of(dataclass) if name in hints}
+    return {name: known for name, known in found.items() if known}
+
+
+def holds(member: dict[str, Any], taken: Callable[..., bool]) -> bool:
+    """Whether the parser takes what a member may be, and nothing else."""
+    if "type" in member:
+        examples = dict(NUMBERS.values())[member["type"]]
+        return taken(*examples) and not taken(*NO_NUMBERS)
+    choices = member.get("choices", ())
+    return (
+        taken(*(choices or ({},)))
+        and not taken(*(other for choice in choices for other in spelled_otherwise(choice)))
+        and not taken("no-such-choice", {"no_such_key": 1})
+    )
 
 
 def spelled_otherwise(choice: str) -> set[str]:
@@ -153,10 +178,14 @@ def spelled_otherwise(choice: str) -> set[str]:
     return {*dashes, choice.swapcase(), *(word.upper() for word in dashes)} - {choice}
 
 
-def member_of(hint: Any) -> dict[str, list[str]]:
-    """The keys or the choices of a value with this type; empty when it may be something else as well."""
+def member_of(hint: Any) -> dict[str, Any]:
+    """The keys, the choices or the kind of number of a value with this type; empty when it may be something else as well."""
     parts = set(alternatives(hint)) - {type(None)}
+    if parts == {int, float}:
+        parts = {float}
     part = parts.pop() if len(parts) == 1 else None
+    if part in NUMBERS:
+        return {"type": NUMBERS[part][0]}
     if dataclasses.is_dataclass(part) and isinstance(part, type):
         return {"keys": names_of(part)}
     words = typing.get_args(part) if typing.get_origin(part) is typing.Literal else ()

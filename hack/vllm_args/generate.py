@@ -22,7 +22,10 @@ def option(entry: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         "kind": kind,
         "aliases": aliases,
         "negations": negations,
-        **{name: entry.get(name) for name in ("choices", "folds", "type", "none", "object", "keys", "members")},
+        **{
+            name: entry.get(name)
+            for name in ("choices", "folds", "type", "none", "object", "suffixes", "keys", "members")
+        },
     }
     return name, {key: value for key, value in facts.items() if value}
 

@@ -17,7 +17,7 @@ BUILT_IN = (files("vlm_operator.engines") / "templates" / TEMPLATE).read_text()
 OURS = BUILT_IN.replace(
     "  annotations: {{ annotations }}", "  annotations: {{ dict(annotations, **{'example.com/ours': 'yes'}) }}"
 ).replace("  volumes:\n", "  - name: logs\n    image: example.com/logs:1\n  volumes:\n")
-LATER = OURS + "{% if drain_seconds == 77 %}x: {{ missing }}{% endif %}\n"
+LATER = OURS + "{% if grace_seconds == 107 %}x: {{ missing }}{% endif %}\n"
 CATALOGUE = """
 models:
 - hfId: our/vl-9b

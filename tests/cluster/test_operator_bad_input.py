@@ -197,10 +197,11 @@ def test_an_image_that_cannot_be_pulled_is_explained(deployments: Deployments) -
 def test_an_engine_that_exits_is_explained(deployments: Deployments) -> None:
     deployments.create()
     deployments.until_ready()
-    message = "RuntimeError: Engine core initialization failed."
+    message = "ValueError: No available memory for the cache blocks."
     deployments.annotate_pod(min(deployments.pods()), fault="exit", exit_code="1", message=message)
-    explained = deployments.until("Available", "False", reason="EngineExited")
-    assert message in explained["message"]
+    explained = deployments.until("Available", "False", reason="KVCacheTooSmall")
+    assert "code 1: No available memory for the cache blocks." in explained["message"]
+    assert "lower spec.model.maxModelLen" in explained["message"]
 
 
 def test_five_hundred_edits_in_a_row_end_in_the_right_state(deployments: Deployments) -> None:

@@ -1,4 +1,4 @@
-"""The interface of an engine and the values that pass through it."""
+"""The interface of an engine and the values that pass through it. What it tells of a running one is in modules of their own."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -13,9 +13,15 @@ from vlm_operator.api.names import SLOT_LABEL
 from vlm_operator.api.pod_template import PodTemplate
 from vlm_operator.api.spec import Drain, VLMDeploymentSpec
 from vlm_operator.api.weights import Weights
+from vlm_operator.engines.drain import Draining
+from vlm_operator.engines.failures import Failure
+from vlm_operator.engines.metrics import Metrics
+from vlm_operator.sizing.engine_facts import EngineFacts
 
 HTTP_PORT = 8000
 """Port of the engine inside the pod."""
+CONTAINER = "engine"
+"""Name of the engine's container, at which the operator looks."""
 
 
 class PodInputs(ApiModel):
@@ -82,14 +88,26 @@ def sibling(pod: dict[str, Any], identity: PodIdentity) -> dict[str, Any]:
 
 
 class Engine(Protocol):
-    """What the operator needs to know about an engine."""
+    """What the operator needs to know about an engine. `version` is always one that `version()` gives."""
 
-    def check(self, inputs: PodInputs) -> tuple[Finding, ...]:
-        """What is wrong with the inputs for this engine, before anything is created."""
+    @property
+    def template(self) -> str:
+        """The template of its pods, as a path below `templates/`."""
         ...
 
     def version(self, inputs: PodInputs) -> str:
         """The version of the engine that the inputs ask for (`0.33`)."""
+        ...
+
+    def check(self, inputs: PodInputs, *, having: tuple[str, ...] | None = None) -> tuple[Finding, ...]:
+        """What is wrong with the inputs for this engine, before anything is created.
+
+        `having` are the supported versions with the model's class, oldest first; None when that is not known.
+        """
+        ...
+
+    def sizing(self, inputs: PodInputs) -> EngineFacts:
+        """What the sizing must know about the engine in this version and with these arguments."""
         ...
 
     def resolve(self, inputs: PodInputs, *, tensor_parallel: int | None = None) -> Resolved:
@@ -100,9 +118,21 @@ class Engine(Protocol):
         ...
 
     def render_pod(self, resolved: Resolved, identity: PodIdentity) -> dict[str, Any]:
-        """The manifest of a pod. For other slots of the same revision and role see `sibling`."""
+        """The manifest of a pod, probes included. For other slots of the same revision and role see `sibling`."""
         ...
 
     def scripts(self) -> dict[str, str]:
         """Files that the pods mount from the deployment's ConfigMap, by name."""
+        ...
+
+    def metrics(self, version: str) -> Metrics:
+        """What a version calls its own metrics."""
+        ...
+
+    def drain(self, version: str) -> Draining:
+        """How a replica of a version comes to an end."""
+        ...
+
+    def failure(self, exit_code: int | None, text: str) -> Failure | None:
+        """Why its container ended, by the termination message or the end of its log; None when that is not known."""
         ...

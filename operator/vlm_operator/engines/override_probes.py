@@ -5,8 +5,7 @@ from typing import Any
 
 from vlm_operator.api.names import SERVING
 from vlm_operator.api.spec import VLMDeploymentSpec
-from vlm_operator.engines.base import PodIdentity, PodInputs, Resolved
-from vlm_operator.engines.registry import engine
+from vlm_operator.engines.base import Engine, PodIdentity, PodInputs, Resolved
 
 _CLAIM = {"persistentVolumeClaim": {"claimName": "models"}}
 
@@ -92,8 +91,7 @@ def identity(slot: int) -> PodIdentity:
     )
 
 
-def probes() -> Iterator[tuple[str, Resolved]]:
-    """The probes by name."""
+def probes(engine: Engine) -> Iterator[tuple[str, Resolved]]:
+    """The probes by name, as an engine resolves them."""
     for name, spec in SPECS.items():
-        inputs = PodInputs.of(VLMDeploymentSpec.model_validate(spec))
-        yield name, engine(inputs.engine.type).resolve(inputs, tensor_parallel=1)
+        yield name, engine.resolve(PodInputs.of(VLMDeploymentSpec.model_validate(spec)), tensor_parallel=1)

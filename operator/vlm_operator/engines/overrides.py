@@ -14,14 +14,12 @@ from typing import Any
 from jinja2 import Template, TemplateSyntaxError
 
 from vlm_operator.api.documents import LARGEST_TEXT, UnusableTextError, only, parse
-from vlm_operator.engines.base import sibling
+from vlm_operator.engines.base import CONTAINER, sibling
 from vlm_operator.engines.override_probes import identity, probes
-from vlm_operator.engines.registry import engine
+from vlm_operator.engines.registry import with_template
 from vlm_operator.engines.rendering import Manifest, installed, sandbox
 from vlm_operator.engines.rendering import Override as Installed
 
-ENGINE = "engine"
-"""Name of the container that the operator looks at."""
 OPERATORS_LABELS = "vlm.dev/"
 """Labels that begin so are the operator's alone."""
 _FILENAME = "<template>"
@@ -82,8 +80,8 @@ def probed(template: str, source: str) -> Override:
     It takes as long as the override takes, which may be for ever: whoever calls it sets a limit.
     """
     override = Override.compiled(source)
-    for name, resolved in probes():
-        chosen = engine(resolved.inputs.engine.type)
+    chosen = with_template(template)
+    for name, resolved in probes(chosen):
         try:
             with installed({template: override.render}):
                 first, second = (chosen.render_pod(resolved, identity(slot)) for slot in (0, 1))
@@ -137,7 +135,7 @@ def _complaints(pod: Any, built_in: Manifest) -> Iterator[str]:
     yield from _labels(_at(pod, "metadata", "labels"), built_in["metadata"]["labels"])
     containers = [_named_engine(_at(manifest, "spec", "containers")) for manifest in (pod, built_in)]
     if len(containers[0]) != 1:
-        yield f"spec.containers has {len(containers[0]) or 'no'} containers named {ENGINE}; it must have one"
+        yield f"spec.containers has {len(containers[0]) or 'no'} containers named {CONTAINER}; it must have one"
         return
     yield from _container(containers[0][0], containers[1][0])
 
@@ -155,20 +153,20 @@ def _labels(given: Any, wanted: dict[str, str]) -> Iterator[str]:
 
 def _container(given: dict[str, Any], wanted: dict[str, Any]) -> Iterator[str]:
     for field in ("image", "args"):
-        yield from _differs(given.get(field, _MISSING), wanted.get(field), f"{field} of container {ENGINE}")
+        yield from _differs(given.get(field, _MISSING), wanted.get(field), f"{field} of container {CONTAINER}")
     for kind in ("requests", "limits"):
         for resource, quantity in wanted["resources"][kind].items():
             if "/" in resource:  # a device
-                place = f"resources.{kind}[{resource}] of container {ENGINE}"
+                place = f"resources.{kind}[{resource}] of container {CONTAINER}"
                 yield from _differs(_at(given, "resources", kind, resource), quantity, place)
     for probe in ("startupProbe", "readinessProbe"):
         if not given.get(probe):
-            yield f"{probe} of container {ENGINE} is missing; a replica would get requests before it can answer them"
+            yield f"{probe} of container {CONTAINER} is missing; a replica would get requests before it can answer them"
 
 
 def _named_engine(containers: Any) -> list[dict[str, Any]]:
     found = containers if isinstance(containers, list) else []
-    return [container for container in found if isinstance(container, dict) and container.get("name") == ENGINE]
+    return [container for container in found if isinstance(container, dict) and container.get("name") == CONTAINER]
 
 
 def _differs(given: Any, wanted: Any, place: str) -> Iterator[str]:

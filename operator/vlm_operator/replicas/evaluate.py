@@ -15,6 +15,8 @@ from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.revision import revision_of
 from vlm_operator.sizing.assess import Assessment, assess
 from vlm_operator.sizing.catalogue.loading import Catalogue
+from vlm_operator.sizing.subject import Subject
+from vlm_operator.sizing.versions import versions_with_class
 
 if TYPE_CHECKING:  # on a laptop there are none
     from vlm_operator.replicas.facts import Claim, GpuNode, StoredRevision
@@ -44,16 +46,12 @@ def evaluate(resource: Mapping[str, Any], *, catalogue: Catalogue, nodes: "Itera
         return Judgement(spec=None, inputs=None, findings=named + findings)
     inputs = PodInputs.of(spec, restarted_at=(metadata.get("annotations") or {}).get(RESTARTED_AT))
     chosen = engine(spec.engine.type)
+    subject = Subject(spec, catalogue, chosen.sizing(inputs), gpus_per_node(spec.gpu, nodes))
     return Judgement(
         spec=spec,
         inputs=inputs,
-        findings=named + findings + chosen.check(inputs),
-        assessment=assess(
-            spec,
-            catalogue=catalogue,
-            engine_version=chosen.version(inputs),
-            gpus_per_node=gpus_per_node(spec.gpu, nodes),
-        ),
+        findings=named + findings + chosen.check(inputs, having=versions_with_class(subject)),
+        assessment=assess(subject),
     )
 
 

@@ -8,14 +8,12 @@ from pydantic import ValidationError
 
 from vlm_operator.api.names import GPU_PRODUCT_LABEL, REVISION_LABEL, ROLE_LABEL, SLOT_LABEL
 from vlm_operator.api.spec import Service
-from vlm_operator.engines.base import Resolved
+from vlm_operator.engines.base import CONTAINER, Engine, Resolved
 from vlm_operator.replicas.facts import GpuNode, Replica, StoredRevision
 from vlm_operator.replicas.ownership import Ownership, ownership
 from vlm_operator.replicas.revision import SERVICE_SETTINGS
 from vlm_operator.replicas.trouble import trouble_of
 
-ENGINE = "engine"
-"""Name of the engine's container."""
 ENDED_PHASES = frozenset({"Failed", "Succeeded"})
 
 
@@ -24,8 +22,13 @@ def epoch(timestamp: str | None) -> float | None:
     return datetime.fromisoformat(timestamp).timestamp() if timestamp else None
 
 
-def read_replica(pod: Mapping[str, Any], *, deployment: str, uid: str) -> Replica | None:
-    """The facts about a pod, ours or not; None for one that has no slot, neither by its name nor by its labels."""
+def read_replica(
+    pod: Mapping[str, Any], *, deployment: str, uid: str, engines: Mapping[str, Engine] | None = None
+) -> Replica | None:
+    """The facts about a pod, ours or not; None for one that has no slot, neither by its name nor by its labels.
+
+    `engines`: what pods run, by their revisions.
+    """
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
     whose = ownership(pod, deployment=deployment, uid=uid)
     labels = metadata.get("labels") or {}
@@ -34,8 +37,8 @@ def read_replica(pod: Mapping[str, Any], *, deployment: str, uid: str) -> Replic
         return None
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     ready = conditions.get("Ready", {})
-    engine = _named(status.get("containerStatuses"), ENGINE)
-    container = _named(spec.get("containers"), ENGINE)
+    running = _named(status.get("containerStatuses"), CONTAINER)
+    container = _named(spec.get("containers"), CONTAINER)
     return Replica(
         name=metadata["name"],
         uid=metadata["uid"],
@@ -46,14 +49,14 @@ def read_replica(pod: Mapping[str, Any], *, deployment: str, uid: str) -> Replic
         ownership=whose,
         created_at=epoch(metadata.get("creationTimestamp")) or 0.0,
         scheduled=bool(spec.get("nodeName")),
-        started=bool(engine.get("started")),
+        started=bool(running.get("started")),
         ready=ready.get("status") == "True",
         ready_since=epoch(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None,
         terminating="deletionTimestamp" in metadata,
         ended=status.get("phase") in ENDED_PHASES,
         labels=labels,
         image=str(container.get("image", "")),
-        trouble=trouble_of(pod),
+        trouble=trouble_of(pod, (engines or {}).get(revision)),
     )
 
 

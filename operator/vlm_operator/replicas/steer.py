@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vlm_operator.api.names import SERVING, pod_labels
-from vlm_operator.engines.base import PodIdentity
+from vlm_operator.engines.base import CONTAINER, PodIdentity
 from vlm_operator.replicas.actions import Action, CreatePod, Delete, Repair, Wait
 from vlm_operator.replicas.drift import first_difference
 from vlm_operator.replicas.facts import Decision, Facts, Replica, SlotFailure
-from vlm_operator.replicas.reading import ENGINE
 from vlm_operator.replicas.refusal import REFUSED
 from vlm_operator.replicas.rollout import retire, slots_to_fill
 from vlm_operator.replicas.target import Target
@@ -135,7 +134,7 @@ def _repair(replica: Replica, facts: Facts) -> Repair | None:
     }
     what = "labels" if first_difference(labels, replica.labels) is not None else ""
     if stored is not None and stored.resolved.image != replica.image:
-        patch["spec"] = {"containers": [{"name": ENGINE, "image": stored.resolved.image}]}
+        patch["spec"] = {"containers": [{"name": CONTAINER, "image": stored.resolved.image}]}
         what = "image"
     return Repair(kind="Pod", patch=patch, sentence=f"repair {what} of replica {replica.name}") if what else None
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vlm_operator.api.spec import VLMDeploymentSpec
+from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.evaluate import Judgement, evaluate, findings_that_count
 from vlm_operator.replicas.facts import Claim, Facts, GpuNode, Seen
 from vlm_operator.replicas.reading import read_replica, read_revision
@@ -102,13 +103,18 @@ class Gatherer:
         metadata = resource["metadata"]
         uid = metadata["uid"]
         children = self._cache.children(key)
-        pods = (read_replica(o, deployment=key[1], uid=uid) for (kind, _), o in children.items() if kind == "Pod")
         stored = (
             read_revision(o, deployment=key[1], uid=uid)
             for (kind, _), o in children.items()
             if kind == "ControllerRevision"
         )
         revisions = tuple(sorted((s for s in stored if s is not None), key=lambda s: s.number))
+        engines = {known.revision: engine(known.resolved.inputs.engine.type) for known in revisions}
+        pods = (
+            read_replica(o, deployment=key[1], uid=uid, engines=engines)
+            for (kind, _), o in children.items()
+            if kind == "Pod"
+        )
         return Facts(
             name=key[1],
             namespace=key[0],

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from vlm_operator.api.findings import Finding
 from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.sizing import checks, verdict
-from vlm_operator.sizing.catalogue.loading import Catalogue
 from vlm_operator.sizing.fit import Question
 from vlm_operator.sizing.images import RefusedImageError, image_tokens
 from vlm_operator.sizing.memory import Memory
@@ -47,17 +46,10 @@ class Assessment:
     """Requests of maxModelLen tokens that a replica holds at once, to two decimals, rounded down."""
 
 
-def assess(
-    spec: VLMDeploymentSpec, *, catalogue: Catalogue, engine_version: str, gpus_per_node: int | None = None
-) -> Assessment:
-    """Judge a spec for a version of the engine (`0.33`).
-
-    `gpus_per_node` is that of the largest node that may run a replica, None when the cluster is not known. With
-    `checks: Warn` errors are warnings, unless no number can be given for tensor Auto.
-    """
-    subject = Subject(spec, catalogue, engine_version, gpus_per_node)
+def assess(subject: Subject) -> Assessment:
+    """Judge a spec for an engine. With `checks: Warn` errors are warnings, unless no number can be given for tensor Auto."""
     findings = list(checks.check(subject))
-    given = spec.parallelism.tensor
+    given = subject.spec.parallelism.tensor
     if given == "Auto":
         tensor, tried = verdict.choose(subject)
     else:
@@ -66,7 +58,7 @@ def assess(
     # How a degree that is not allowed would fit is beside the point.
     if tensor is not None and tried is not None and obstacle(subject, tensor) is None:
         findings += verdict.check(subject, tried)
-    if spec.checks == "Warn":
+    if subject.spec.checks == "Warn":
         findings = [replace(finding, severity="Warning") for finding in findings]
     memory = tried.memory if tried else None
     return Assessment(

@@ -35,20 +35,6 @@ PIXEL_LIMITS_UNUSED = "PixelLimitsUnused"
 PIXEL_LIMITS_CROSSED = "PixelLimitsCrossed"
 """A limit in pixels contradicts the model's own other limit."""
 
-LONG_CONTEXT_VARIABLE = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
-LONG_CONTEXT_FLAG = "--hf-overrides"
-"""Each lets the engine start with a longer context than the model was made for."""
-UNDIVIDED_IMAGES_FLAG = "--disable-chunked-mm-input"
-UNDIVIDED_IMAGES_CLASSES = frozenset(
-    {
-        "BagelForConditionalGeneration",
-        "Gemma3ForConditionalGeneration",
-        "Molmo2ForConditionalGeneration",
-        "PaliGemmaForConditionalGeneration",
-    }
-)
-"""Classes in which the tokens of an image look at each other both ways, so that vLLM sets the flag itself."""
-
 
 def check(subject: Subject) -> Iterator[Finding]:
     """Everything that is wrong, memory aside."""
@@ -104,13 +90,10 @@ def _context_is_possible(subject: Subject) -> Iterator[Finding]:
     wanted, sizes = subject.spec.model.max_model_len, subject.architecture
     if wanted is None or sizes is None or sizes.max_context is None or wanted <= sizes.max_context:
         return
-    forced = subject.has_flag(LONG_CONTEXT_FLAG) or any(
-        variable.name == LONG_CONTEXT_VARIABLE for variable in subject.spec.engine.env
-    )
     doubt = subject.doubt("maxContext")
     yield Finding(
         reason=CONTEXT_TOO_LONG,
-        severity="Warning" if forced else "Error",
+        severity="Warning" if "LongerContext" in subject.engine.settings else "Error",
         field="spec.model.maxModelLen",
         message=f"maxModelLen is {wanted}, but the model's longest context is {sizes.max_context} tokens{doubt}",
         advice=f"set maxModelLen to {sizes.max_context} or less",
@@ -213,11 +196,11 @@ def _images_fit_steps(subject: Subject) -> Iterator[Finding]:
     if image is None or step is None or image.tokens <= step:
         return
     advice = f"set maxNumBatchedTokens to {image.tokens} or more"
-    if subject.class_name in UNDIVIDED_IMAGES_CLASSES:
-        why = f"vLLM does not divide images of {subject.class_name}"
-    elif subject.has_flag(UNDIVIDED_IMAGES_FLAG):
-        why = f"{UNDIVIDED_IMAGES_FLAG} forbids to divide it"
-        advice += f", or remove {UNDIVIDED_IMAGES_FLAG}"
+    if subject.class_name in subject.engine.whole_images:
+        why = f"{subject.engine.name} does not divide images of {subject.class_name}"
+    elif flag := subject.engine.settings.get("WholeImages"):
+        why = f"{flag} forbids to divide it"
+        advice += f", or remove {flag}"
     else:
         return
     yield Finding(

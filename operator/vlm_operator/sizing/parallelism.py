@@ -35,29 +35,8 @@ ENCODER_DATA_UNUSED = "EncoderParallelismUnused"
 
 USUAL_GPUS_PER_NODE = 8
 """GPUs of the usual large server: what is proposed and chosen when nothing is known about the nodes."""
-WHOLE_EXPERTS_FLAGS = ("--enable-expert-parallel", "-ep")
-"""With one of them GPUs hold whole experts instead of shares of all."""
 VOCABULARY_PADDING = 64
 """vLLM pads the vocabulary to a multiple of this before it shares it."""
-
-ENCODER_DATA_CLASSES = frozenset(
-    {
-        "Glm4vForConditionalGeneration",
-        "Glm4vMoeForConditionalGeneration",
-        "InternVLChatModel",
-        "KimiVLForConditionalGeneration",
-        "Llama4ForConditionalGeneration",
-        "MiniCPMV",
-        "Qwen2VLForConditionalGeneration",
-        "Qwen2_5_VLForConditionalGeneration",
-        "Qwen3VLForConditionalGeneration",
-        "Qwen3VLMoeForConditionalGeneration",
-    }
-)
-"""Classes of the catalogue's models with a data mode of the vision tower; for the others vLLM falls back to shares.
-
-Source: the model files of vLLM 0.32.
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +49,8 @@ class Obstacle:
 
 def takes_encoder_data(subject: Subject) -> bool:
     """Whether the engine can keep a whole vision tower on each GPU. For a model outside the catalogue it is assumed."""
-    return subject.row is None or subject.class_name in ENCODER_DATA_CLASSES
+    known = subject.engine.encoder_data
+    return subject.row is None or known is None or subject.class_name in known
 
 
 def encoder_in_shares(subject: Subject) -> bool:
@@ -100,7 +80,7 @@ def _key_value_heads(subject: Subject, sizes: Architecture, degree: int) -> str 
 def _width(subject: Subject, sizes: Architecture, degree: int) -> str | None:
     padded = -(-sizes.vocabulary_size // VOCABULARY_PADDING) * VOCABULARY_PADDING
     widths = [("as the width of its MLP", width) for width in plain_widths(sizes)]
-    if sizes.experts and not subject.has_flag(*WHOLE_EXPERTS_FLAGS):
+    if sizes.experts and "WholeExperts" not in subject.engine.settings:
         widths.append(("as the width of an expert", sizes.experts.intermediate_size))
     widths.append(("tokens in its padded vocabulary", padded))
     doubt = subject.doubt("dimensions")
@@ -233,7 +213,7 @@ def _smaller(subject: Subject, limit: int) -> str:
 
 def _slow_experts(subject: Subject, degree: int) -> Iterator[Finding]:
     sizes = subject.architecture
-    if sizes is None or sizes.experts is None or subject.has_flag(*WHOLE_EXPERTS_FLAGS):
+    if sizes is None or sizes.experts is None or "WholeExperts" in subject.engine.settings:
         return
     if message := expert_groups(subject, sizes.experts.intermediate_size, degree):
         yield Finding(
@@ -285,7 +265,10 @@ def _encoder_data(subject: Subject) -> Iterator[Finding]:
     if subject.spec.parallelism.tensor == 1:
         message = "encoderParallelism Data has no effect with tensor 1"
     elif not takes_encoder_data(subject):
-        message = f"vLLM has no data mode for the vision tower of {subject.class_name} and shares its weights instead"
+        engine = f"{subject.engine.name} {subject.engine.version}"
+        message = (
+            f"{engine} has no data mode for the vision tower of {subject.class_name} and shares its weights instead"
+        )
     else:
         return
     yield Finding(

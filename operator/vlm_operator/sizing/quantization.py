@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from vlm_operator.api.findings import Finding, Severity
 from vlm_operator.sizing.catalogue.rows import GpuRow, QuantisedRepo, QuantizationRow
+from vlm_operator.sizing.engine_facts import Readings, Version
 from vlm_operator.sizing.subject import UNSOURCED, Product, Subject, gpu_doubt
-from vlm_operator.sizing.versions import LEGACY, NEWEST_READ, Capability, parse_capability, parse_version
+from vlm_operator.sizing.versions import Capability, parse_capability, parse_version
 
 QUANTIZATION_UNSUPPORTED = "QuantizationUnsupported"
 """A GPU is too old for the format of the weights."""
@@ -83,10 +84,10 @@ def _cut(subject: Subject, what: str, width: int, degree: int) -> str | None:
 def check(subject: Subject) -> Iterator[Finding]:
     """What does not go with the format of the weights."""
     yield from _format_is_right(subject)
-    method = _method(subject)
-    if method is not None:
+    method, readings = _method(subject), subject.engine.readings
+    if method is not None and readings is not None:
         for product in subject.products:
-            yield from _runs(subject, product, method)
+            yield from _runs(subject, product, method, readings)
 
 
 def _format_is_right(subject: Subject) -> Iterator[Finding]:
@@ -127,25 +128,25 @@ def _method(subject: Subject) -> QuantizationRow | None:
     return next((method for method in subject.catalogue.methods if stored in method.formats), None)
 
 
-def _runs(subject: Subject, product: Product, method: QuantizationRow) -> Iterator[Finding]:
+def _runs(subject: Subject, product: Product, method: QuantizationRow, readings: Readings) -> Iterator[Finding]:
     if product.row is None or product.row.capability is None:
         return
     capability = parse_capability(product.row.capability)
     if capability is None:
         yield from _elsewhere(subject, product, product.row, method)
         return
-    certain, possible = _minimums(subject, method)
-    stored = stored_format(subject)
+    certain, possible = _minimums(parse_version(subject.engine.version), method, readings)
+    stored, engine = stored_format(subject), subject.engine
     has = f"{product.row.name} has compute capability {product.row.capability}{gpu_doubt(product.row, 'capability')}"
     advice = f"remove {product.label}, or use weights in another format"
     if possible is not None and capability < possible:
-        message = f"{has}, and {stored} needs {_shown(possible)} in vLLM {subject.engine_version}"
+        message = f"{has}, and {stored} needs {_shown(possible)} in {engine.name} {engine.version}"
         yield _finding(product, QUANTIZATION_UNSUPPORTED, "Error", message, advice)
     elif certain is not None and capability < certain:
-        message = f"{has}, and {stored} needs {_shown(certain)} in some versions of vLLM; {subject.engine_version} was not read"
+        message = f"{has}, and {stored} needs {_shown(certain)} in some versions of {engine.name}; {engine.version} was not read"
         yield _finding(product, QUANTIZATION_UNCERTAIN, "Warning", message, advice)
     elif method.supported_on and product.row.capability not in method.supported_on:
-        message = f"{has}, and whether vLLM runs {stored} there was not verified"
+        message = f"{has}, and whether {engine.name} runs {stored} there was not verified"
         yield _finding(product, QUANTIZATION_UNCERTAIN, "Warning", message, advice)
     elif (native := parse_capability(method.native_from)) is not None and capability < native:
         message = f"{has}, and {stored} is computed natively from {_shown(native)} on: here it saves memory, not time"
@@ -156,20 +157,21 @@ def _elsewhere(subject: Subject, product: Product, row: GpuRow, method: Quantiza
     """GPUs without a compute capability, which other makers number otherwise."""
     if row.capability not in (method.supported_on or ()):
         stored = stored_format(subject)
-        message = f"whether vLLM runs {stored} on {row.name} ({row.capability}) is not known"
+        message = f"whether {subject.engine.name} runs {stored} on {row.name} ({row.capability}) is not known"
         yield _finding(product, QUANTIZATION_UNCERTAIN, "Warning", message, "try it with one replica first")
 
 
-def _minimums(subject: Subject, method: QuantizationRow) -> tuple[Capability | None, Capability | None]:
+def _minimums(
+    version: Version, method: QuantizationRow, readings: Readings
+) -> tuple[Capability | None, Capability | None]:
     """From which capability on the version certainly runs the format, and from which on it possibly does.
 
     The two differ for versions between those whose minimums were read.
     """
     old, new = parse_capability(method.legacy_min_capability), parse_capability(method.min_capability)
-    version = parse_version(subject.engine_version)
-    if version >= NEWEST_READ or old is None or new is None:
+    if version >= readings.newest or old is None or new is None:
         return new, new
-    return (old, old) if version <= LEGACY else (max(old, new), min(old, new))
+    return (old, old) if version <= readings.legacy else (max(old, new), min(old, new))
 
 
 def _shown(capability: Capability) -> str:

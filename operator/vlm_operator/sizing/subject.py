@@ -1,4 +1,4 @@
-"""What a spec is about, as far as it is known: the rows of the catalogue that it names, and the engine's version.
+"""What a spec is about, as far as it is known: the rows of the catalogue that it names, and the engine.
 
 Looked up once, so that every check reads the same facts. What is unknown is None or missing, never a guess.
 """
@@ -11,6 +11,7 @@ from vlm_operator.api.architecture import Architecture, ImageTokens, VisionArchi
 from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.sizing.catalogue.loading import Catalogue, Match, gpu_slice
 from vlm_operator.sizing.catalogue.rows import GpuFact, GpuRow, ModelFact, ModelRow, QuantisedRepo, VllmVersions
+from vlm_operator.sizing.engine_facts import EngineFacts
 from vlm_operator.sizing.images import largest_image, largest_photo
 from vlm_operator.sizing.parameters import is_text_only, language_parameters
 
@@ -99,8 +100,8 @@ class Subject:
 
     spec: VLMDeploymentSpec
     catalogue: Catalogue
-    engine_version: str
-    """Version of the engine as it is written (`0.33`)."""
+    engine: EngineFacts
+    """The engine that is to run the model."""
     gpus_per_node: int | None = None
     """GPUs of the largest node that may run a replica; None when the cluster is not known."""
 
@@ -141,7 +142,9 @@ class Subject:
 
     @cached_property
     def versions(self) -> VllmVersions | None:
-        """The releases with the model's class: those of its row, else of another model of the class."""
+        """The engine's releases with the model's class: those of its row, else of another model of the class."""
+        if self.engine.readings is None:
+            return None
         if self.row is not None:
             return self.row.vllm
         name = self.class_name
@@ -165,11 +168,6 @@ class Subject:
     def data_gpus(self) -> int:
         """GPUs of a replica for each tensor-parallel GPU."""
         return self.spec.parallelism.pipeline * self.spec.parallelism.data
-
-    def has_flag(self, *names: str) -> str | None:
-        """The first of these flags (`--enforce-eager`) that `spec.engine.args` holds, in any spelling; None if none."""
-        words = {word.split("=")[0].split(".")[0].replace("_", "-") for word in self.spec.engine.args}
-        return next((name for name in names if name in words), None)
 
     def doubt(self, what: ModelFact) -> str:
         """` (unsourced)` when the catalogue has the facts about `what` without a source."""

@@ -17,7 +17,6 @@ from vlm_operator.sizing.memory import CONTEXT, GIB, Device, Layout, Limit, Load
 from vlm_operator.sizing.parallelism import allowed_degrees, encoder_in_shares, obstacle
 from vlm_operator.sizing.quantization import group_size, stated_bits
 from vlm_operator.sizing.subject import Subject, choices
-from vlm_operator.sizing.versions import parse_version
 from vlm_operator.sizing.weights import FORMATS
 
 MEMORY_SHARE_TOO_HIGH = "MemoryUtilizationTooHigh"
@@ -35,9 +34,6 @@ TENSOR_UNDECIDED = "TensorParallelUndecided"
 TENSOR_TIGHT = "TensorParallelTight"
 """The chosen tensor-parallel degree fits without the reserve."""
 
-EAGER_FLAG = "--enforce-eager"
-OTHER_SUM_FLAGS = ("--kv-cache-memory-bytes", "--cpu-offload-gb", "--hf-overrides")
-"""Flags that change what is counted here, so that a sum that does not work out is only a warning."""
 PROPOSED_FORMATS = ("FP8", "AWQ")
 """Formats that are proposed for stored weights: the most common ones, the more exact one first."""
 MOST_PROPOSALS = 4
@@ -80,7 +76,7 @@ def load_of(subject: Subject) -> Load:
         videos_per_prompt=limits.video if limits else None,
         min_pixels=spec.multimodal.min_pixels,
         max_pixels=spec.multimodal.max_pixels,
-        eager=subject.has_flag(EAGER_FLAG) is not None,
+        eager="Eager" in subject.engine.settings,
     )
 
 
@@ -98,7 +94,7 @@ def trials(subject: Subject, tensor: int) -> tuple[Trial, ...]:
         data=degrees.data,
         encoder_data=not encoder_in_shares(subject),
     )
-    load, version = load_of(subject), parse_version(subject.engine_version)
+    load, version = load_of(subject), subject.engine.memory_as
     known = candidates(subject)
     questions = {one.device: Question(sizes, one.device, layout, load, version) for one in known}
     if not known:
@@ -202,9 +198,9 @@ def _does_not_fit(subject: Subject, tried: Trial, limit: Limit) -> Finding:
         advice = f"set memoryUtilization to {int(100 * (gpu - CONTEXT) / gpu)} or less"
     else:
         message, advice = arithmetic(subject, tried), _way_out(subject, tried)
-    if flag := subject.has_flag(*OTHER_SUM_FLAGS):
-        message += f" ({flag} changes the sum)"
-    severity: Severity = "Warning" if flag else "Error"
+    if other := subject.engine.settings.get("OtherSum"):
+        message += f" ({other} changes the sum)"
+    severity: Severity = "Warning" if other else "Error"
     return Finding(reason=reason, severity=severity, field=field, message=message, advice=advice)
 
 

@@ -1,13 +1,15 @@
 """Which version of the engine has the model's class and carries code for a GPU.
 
-The registries of many vLLM releases were read for the classes, so a class is known to be there, known to be missing, or
-in between two releases that were read.
+The registries of many releases were read for the classes, so a class is known to be there, known to be missing, or in
+between two releases that were read. Of an engine without such readings nothing is said.
 """
 
 import re
 from collections.abc import Iterator
 
 from vlm_operator.api.findings import Finding
+from vlm_operator.sizing.catalogue.rows import VllmVersions
+from vlm_operator.sizing.engine_facts import Readings, Version
 from vlm_operator.sizing.subject import Product, Subject, choices, gpu_doubt
 
 NOT_IN_VERSION = "ArchitectureNotInVersion"
@@ -19,13 +21,8 @@ GPU_NOT_IN_BUILD = "GpuNotInBuild"
 HALF_PRECISION = "Bfloat16Missing"
 """A GPU cannot compute in bfloat16."""
 
-Version = tuple[int, ...]
 Capability = tuple[int, int]
 
-NEWEST_READ: Version = (0, 33, 0)
-"""The newest release whose registry was read; a class that it has is taken to be in later ones too."""
-LEGACY: Version = (0, 10, 2)
-"""The last release with some older classes; its minimum capabilities are known as well."""
 _NUMBER = re.compile(r"[0-9]+")
 
 
@@ -45,68 +42,88 @@ def parse_capability(text: str | None) -> Capability | None:
 
 def check(subject: Subject) -> Iterator[Finding]:
     """What does not go with `spec.engine.version`."""
-    yield from _class(subject)
-    for product in subject.products:
-        yield from _build(subject, product)
+    readings = subject.engine.readings
+    if readings is not None:
+        yield from _class(subject, readings)
+        for product in subject.products:
+            yield from _build(subject, product, readings)
     yield from _half_precision(subject)
 
 
-def _class(subject: Subject) -> Iterator[Finding]:
-    name = subject.class_name
-    seen = subject.versions
+def versions_with_class(subject: Subject) -> tuple[str, ...] | None:
+    """The versions that the operator knows to run and that have the model's class, oldest first. None: it is not known."""
+    seen, readings = subject.versions, subject.engine.readings
+    if seen is None or readings is None or seen == VllmVersions():
+        return None
+    return tuple(known for known in subject.engine.supported if _has(seen, parse_version(known), readings))
+
+
+def _has(seen: VllmVersions, version: Version, readings: Readings) -> bool:
+    """Whether a version certainly has a class."""
+    if seen.last_seen_in and parse_version(seen.last_seen_in) < min(version, readings.newest):
+        return False
+    if seen.first_seen_in is None:
+        return seen.absent_in is None
+    return version >= parse_version(seen.first_seen_in)
+
+
+def _class(subject: Subject, readings: Readings) -> Iterator[Finding]:
+    name, seen, engine = subject.class_name, subject.versions, subject.engine
     if name is None or seen is None:
         return
-    version = parse_version(subject.engine_version)
-    if seen.last_seen_in and parse_version(seen.last_seen_in) < min(version, NEWEST_READ):
-        message = (
-            f"vLLM {subject.engine_version} has no {name} any more: {seen.last_seen_in} was the last release with it"
-        )
-        yield _missing(message, f"set spec.engine.version to {_quoted(seen.last_seen_in)}")
+    version = parse_version(engine.version)
+    this = f"{engine.name} {engine.version}"
+    if seen.last_seen_in and parse_version(seen.last_seen_in) < min(version, readings.newest):
+        message = f"{this} has no {name} any more: {seen.last_seen_in} was the last release with it"
+        yield _missing(message, _way_out(subject, seen))
     elif seen.absent_in and version <= parse_version(seen.absent_in):
-        message = f"vLLM {subject.engine_version} has no {name} yet: {seen.absent_in} does not have it"
-        advice = _newest(seen.last_seen_in) or "set a later spec.engine.version"
-        yield _missing(message + (f", {seen.first_seen_in} has it" if seen.first_seen_in else ""), advice)
+        message = f"{this} has no {name} yet: {seen.absent_in} does not have it"
+        yield _missing(
+            message + (f", {seen.first_seen_in} has it" if seen.first_seen_in else ""), _way_out(subject, seen)
+        )
     elif seen.first_seen_in and seen.absent_in and version < parse_version(seen.first_seen_in):
         yield Finding(
             reason=VERSION_UNCERTAIN,
             severity="Warning",
             field="spec.engine.version",
             message=(
-                f"it is not known whether vLLM {subject.engine_version} has {name}:"
+                f"it is not known whether {this} has {name}:"
                 f" {seen.absent_in} does not have it, {seen.first_seen_in} has it"
             ),
-            advice=f"set spec.engine.version to {_quoted(seen.first_seen_in)} or later",
+            advice=_way_out(subject, seen),
         )
 
 
-def _newest(last_seen: str | None) -> str:
-    return f"set spec.engine.version to {_quoted(last_seen)}" if last_seen else ""
-
-
-def _quoted(version: str) -> str:
-    """A version as it must be written: quoted, or YAML reads a number; without a zero that says nothing."""
-    numbers = parse_version(version)
-    shown = numbers if numbers[2] else numbers[:2]
-    return f'"{".".join(map(str, shown))}"'
+def _way_out(subject: Subject, seen: VllmVersions) -> str:
+    """Versions with the model's class as they must be written: in quotes, or YAML would read numbers."""
+    engine, having = subject.engine, versions_with_class(subject)
+    if having:
+        earlier = f', or an earlier one from "{having[0]}" on' if len(having) > 1 else ""
+        return f'set spec.engine.version to "{having[-1]}"{earlier}'
+    if seen.last_seen_in is None or parse_version(seen.last_seen_in) > parse_version(engine.supported[-1]):
+        return f"set spec.engine.version to a version with it, newer than {engine.supported[-1]}"
+    return f"serve another model: no version of {engine.name} that this operator knows to run has this class"
 
 
 def _missing(message: str, advice: str) -> Finding:
     return Finding(reason=NOT_IN_VERSION, severity="Error", field="spec.engine.version", message=message, advice=advice)
 
 
-def _build(subject: Subject, product: Product) -> Iterator[Finding]:
+def _build(subject: Subject, product: Product, readings: Readings) -> Iterator[Finding]:
     """GPUs that are older than all code in the image. What an image of one's own carries is not known."""
-    build, version = subject.catalogue.pytorch, parse_version(subject.engine_version)
+    engine = subject.engine
+    build, version = subject.catalogue.pytorch, parse_version(engine.version)
     capability = parse_capability(product.row.capability) if product.row else None
-    if build is None or product.row is None or capability is None or version <= LEGACY:
+    if build is None or product.row is None or capability is None or version <= readings.legacy:
         return
     oldest = min(filter(None, map(parse_capability, build.capabilities)))
     if capability >= oldest:
         return
     own = subject.spec.engine.image is not None
-    certain = version >= NEWEST_READ and not own
-    carries = "your image may carry" if own else f"the image of vLLM {subject.engine_version} carries"
-    reach = "" if certain else ", as that of 0.33 does"
+    certain = version >= readings.newest and not own
+    carries = "your image may carry" if own else f"the image of {engine.name} {engine.version} carries"
+    newest = ".".join(map(str, readings.newest[:2]))
+    reach = "" if certain else f", as that of {newest} does"
     yield Finding(
         reason=GPU_NOT_IN_BUILD,
         severity="Error" if certain else "Warning",

@@ -32,6 +32,33 @@ REJECTED = [
     (["--kv-transfer-config", "[]"], "takes a JSON object, not '[]'"),
     (["--kv-transfer-config", '"x"'], "takes a JSON object, not '\"x\"'"),
     (["--hf-overrides", "{a: 1}"], "takes JSON, and '{a: 1}' is none"),
+    (
+        ["--max-num-queued-tokens", "abc"],
+        "args[1]: --max-num-queued-tokens takes a whole number, not 'abc'; write it in digits, or as a size such as 4k (4000)",
+    ),
+    (["--max-num-queued-tokens", "4 k"], "takes a whole number, not '4 k'"),
+    (["--max-num-queued-tokens=1.5"], "takes a whole number, not '1.5'"),
+    (["--max-num-queued-tokens=1.5K"], "takes a whole number, not '1.5K'"),
+    (["--max-num-queued-tokens", "4kb"], "takes a whole number, not '4kb'"),
+    (["--max-num-queued-tokens", "9" * 400 + "k"], "takes a whole number"),
+    (["--safetensors-prefetch-block-size", "None"], "takes a whole number, not 'None'"),
+    (["--max-num-queued-reqs", "4k"], "--max-num-queued-reqs takes a whole number, not '4k'; write it in digits"),
+    (["--cudagraph-capture-sizes", "1", "two"], "args[2]: --cudagraph-capture-sizes takes a whole number, not 'two'"),
+    (["--lora-modules", "adapter"], "takes name=path or a JSON object with name and path, not 'adapter'"),
+    (["--lora-modules", "a=/a", "b=/b,c"], "args[2]: --lora-modules takes name=path or a JSON object"),
+    (["--lora-modules", '{"name": "a"}'], "takes name=path or a JSON object"),
+    (["--lora-modules", '{"name": "a", "path": "/a", "rank": 8}'], "--lora-modules has no key 'rank'"),
+    (["--hf-overrides", '{"a": 80m}'], "takes JSON, and '{\"a\": 80m}' is none"),
+    (["--override-generation-config", '{"max_new_tokens": 4k}'], "takes JSON"),
+    (["--ec-transfer-config", '{"ec_buffer_size": 1.5K}'], "takes JSON"),
+    (["--ec-transfer-config", '{"ec_buffer_size": 80mb}'], "takes JSON"),
+    (["--ec-transfer-config", '{"ec_port": "two"}'], "--ec-transfer-config.ec_port takes a whole number, not 'two'"),
+    (["--ec-transfer-config.ec_port", "two"], "ec_port takes a whole number, not 'two'"),
+    (["--ec-transfer-config.ec_port", "1.5"], "ec_port takes a whole number, not '1.5'"),
+    (["--ec-transfer-config.ec_port", "[1]"], "ec_port takes a whole number, not '[1]'"),
+    (["--ec-transfer-config.ec_buffer_size", "80gb"], "ec_buffer_size takes a number, not '80gb'"),
+    (["--eplb-config.use_async", "maybe"], "use_async takes true or false, not 'maybe'"),
+    (["--eplb-config.use_async", "2"], "use_async takes true or false, not '2'"),
     (["--seed.x", "1"], "args[0]: --seed.x is no argument: --seed takes no object; use --seed"),
     (["--seed.", "1"], "--seed. is no argument"),
     (["--enforce-eager.x", "1"], "--enforce-eager.x is no argument"),
@@ -59,6 +86,23 @@ def test_what_the_parser_rejects_is_an_error(args: list[str], words: str) -> Non
 
 
 TAKEN = [
+    ["--lora-modules", "a=/a", '{"name": "b", "path": "/b"}', ""],
+    ["--lora-modules.name", "a", "--lora-modules.path", "/a"],
+    ["--safetensors-load-strategy", "None"],
+    ["--max-num-queued-tokens", "4k"],
+    ["--max-num-queued-tokens", " 4K "],
+    ["--max-num-queued-tokens=2.5m"],
+    ["--max-num-queued-tokens", "None"],
+    ["--safetensors-prefetch-block-size", "16M"],
+    ["--cudagraph-capture-sizes", "1", "2"],
+    ["--kv-transfer-config", '{"kv_connector_extra_config": {"cpu_bytes_to_use": 80m}}'],
+    ["--ec-transfer-config", '{"ec_buffer_size": 1.5g, "engine_id": "is 80m long"}'],
+    ["--ec-transfer-config.ec_buffer_size", "80g"],
+    ["--ec-transfer-config.ec_buffer_size", "1e9"],
+    ["--ec-transfer-config.ec_port", '"2"'],
+    ["--ec-transfer-config", '{"ec_port": null}'],
+    ["--eplb-config.use_async", "on"],
+    ["--eplb-config", '{"use_async": 1}'],
     ["--linear-backend", "Flashinfer-Cutlass"],
     ["--max-lora-rank", "064"],
     ["--media-io-kwargs", "5"],
@@ -89,6 +133,13 @@ TAKEN = [
 @pytest.mark.parametrize("args", TAKEN, ids=" ".join)
 def test_what_the_parser_takes_is_left_alone(args: list[str]) -> None:
     assert about(*args) == []
+
+
+def test_the_oldest_version_takes_no_sizes_in_json() -> None:
+    for args in (["--kv-transfer-config", '{"kv_buffer_size": 1g}'], ["--kv-transfer-config.kv_buffer_size", "1g"]):
+        errors = [one for one in check(engine={"args": args, "version": "0.10.2"}) if one.severity == "Error"]
+        assert [one.reason for one in errors] == ["InvalidArgument"]
+        assert "1g" in errors[0].message
 
 
 def test_a_choice_of_an_old_version_is_compared_exactly() -> None:

@@ -189,6 +189,25 @@ def test_a_version_whose_arguments_cannot_be_spelled_is_refused(version: str) ->
     )
 
 
+WAYS_OUT: list[tuple[tuple[str, ...] | None, str]] = [
+    (None, "leave it out to run vLLM 0.33"),
+    (KNOWN_VERSIONS, "leave it out to run vLLM 0.33"),
+    (("0.10.2",), 'set it to "0.10.2": of the known versions 0.10.2 alone has the model\'s class'),
+    (("0.10.2", "0.30"), 'set it to "0.30": of the known versions 0.10.2 to 0.30 have the model\'s class'),
+    (KNOWN_VERSIONS[1:], "leave it out to run vLLM 0.33: of the known versions 0.30 to 0.33 have the model's class"),
+    ((), "serve another model: none of the known versions has the class of this one"),
+]
+
+
+@pytest.mark.parametrize("version", ["0.9", "0.34"])
+@pytest.mark.parametrize(("having", "advice"), WAYS_OUT, ids=str)
+def test_the_way_out_is_a_version_with_the_models_class(
+    version: str, having: tuple[str, ...] | None, advice: str
+) -> None:
+    (finding,) = engine("vLLM").check(inputs(engine={"version": version}), having=having)
+    assert finding.advice == advice
+
+
 @pytest.mark.parametrize("version", ["0.34", "0.34.4", "0.100.1", "9.9"])
 def test_another_version_is_a_warning(version: str) -> None:
     (finding,) = check(engine={"version": version})
@@ -403,6 +422,15 @@ def test_a_version_that_drops_its_streams_is_a_warning() -> None:
         "spec.drain.timeout: vLLM 0.10.2 has no --shutdown-timeout and drops its streams when it is told to stop;"
         " use vLLM 0.30 or newer"
     )
+
+
+def test_no_version_without_the_models_class_is_advised_for_a_field() -> None:
+    old = inputs(engine={"version": "0.10.2"}, multimodal={"allowedMediaDomains": ["a.example"]})
+    for having, advices in (
+        (("0.10.2",), ["leave it out", "expect that: no version with the model's class has it"]),
+        (("0.10.2", "0.31"), ["use vLLM 0.31 or newer, or leave it out", "use vLLM 0.31 or newer"]),
+    ):
+        assert [finding.advice for finding in engine("vLLM").check(old, having=having)] == advices
 
 
 def test_other_gpus_need_an_image_of_their_own() -> None:

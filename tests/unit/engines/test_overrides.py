@@ -31,8 +31,8 @@ WITH_SIDECAR = changed("  volumes:\n", SIDECAR + "  volumes:\n").replace(
 
 
 def pod_of(name: str = "minimal", slot: int = 0) -> Manifest:
-    resolved = dict(probes())[name]
-    return engine(resolved.inputs.engine.type).render_pod(resolved, identity(slot))
+    vllm = engine("vLLM")
+    return vllm.render_pod(dict(probes(vllm))[name], identity(slot))
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +93,7 @@ ALLOWED = {
     "the network of the node": changed("  containers:\n", "  hostNetwork: true\n  containers:\n"),
     "a folder of the node": changed("  volumes:\n", "  volumes:\n  - {name: d, hostPath: {path: /dev}}\n"),
     "a privileged engine": changed("allowPrivilegeEscalation: false", "privileged: true"),
-    "another grace": changed("pre_stop_seconds = 10", "pre_stop_seconds = 30"),
+    "another grace": changed("{{ grace_seconds }}", "{{ grace_seconds + 20 }}"),
     "a date without quotes": changed("spec:\n", "spec:\n  schedulerName: 2026-11-30\n"),
     "another command": changed("command: [vllm, serve]", "command: [nsys, profile, vllm, serve]"),
 }
@@ -233,12 +233,12 @@ def test_a_broken_override_is_told_by_probe_and_line(source: str, sentence: str)
 
 
 def test_where_an_override_fails_later_the_built_in_template_gives_the_pod() -> None:
-    sometimes = BUILT_IN + "{% if drain_seconds == 77 %}x: {{ missing }}{% endif %}\n"
+    sometimes = BUILT_IN + "{% if grace_seconds == 107 %}x: {{ missing }}{% endif %}\n"
     told: list[tuple[str, str]] = []
     override = forgiving(
         probed(TEMPLATE, sometimes), lambda built_in, complaint: told.append((built_in["metadata"]["name"], complaint))
     )
-    minimal = dict(probes())["minimal"]
+    minimal = dict(probes(engine("vLLM")))["minimal"]
     drain = minimal.inputs.drain.model_copy(update={"timeout": "77s"})
     outside = minimal.model_copy(update={"inputs": minimal.inputs.model_copy(update={"drain": drain})})
     plain = engine("vLLM").render_pod(outside, identity(0))

@@ -16,7 +16,6 @@ from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.engines import rendering
 from vlm_operator.engines.base import PodIdentity, PodInputs, Resolved, sibling
 from vlm_operator.engines.registry import engine
-from vlm_operator.engines.vllm import pod
 from vlm_operator.engines.vllm.reserved import RESERVED_VARIABLES
 
 TEMPLATES = Path(rendering.__file__).parent / "templates"
@@ -59,7 +58,7 @@ def test_every_expression_is_a_whole_value(path: Path) -> None:
 
 def test_a_missing_value_is_an_error() -> None:
     with pytest.raises(UndefinedError, match="'name' is undefined"):
-        rendering.render(pod.TEMPLATE, {})
+        rendering.render(engine("vLLM").template, {})
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -62,6 +62,15 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     assert found.spec is not None
 
 
+@pytest.mark.parametrize("version", ["0.9", "0.11", "0.33", "0.40", "0.10.2"])
+def test_whatever_is_wrong_with_a_version_the_same_one_is_advised(version: str) -> None:
+    vision = raw_spec(model={"name": "meta-llama/Llama-3.2-11B-Vision-Instruct"}, engine={"version": version})
+    found = findings_that_count(evaluate(resource(of=vision), catalogue=builtin()))
+    advices = [finding.advice for finding in found if finding.field == "spec.engine.version"]
+    assert bool(advices) is (version != "0.10.2")
+    assert all('to "0.10.2"' in advice for advice in advices), advices
+
+
 @pytest.mark.parametrize("raw", [{}, {"model": 7}, [], "x", raw_spec(nonsense=1)], ids=str)
 def test_a_spec_that_cannot_be_read_asks_for_nothing(raw: Any) -> None:
     found = evaluate(resource("m", raw), catalogue=builtin())

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from unit.replicas.examples import NAME, NAMESPACE, OLDER, OURS, UID, inputs, resolved, stored
 from unit.replicas.tables import table
 from vlm_operator.api.names import pod_labels
+from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.facts import GpuNode, Replica, Trouble
 from vlm_operator.replicas.ownership import Ownership
 from vlm_operator.replicas.reading import epoch, read_node, read_replica, read_revision
@@ -104,6 +105,17 @@ STATES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 def test_states_of_a_replica(change: dict[str, Any], expected: dict[str, Any]) -> None:
     found = read(pod(**change))
     assert {name: getattr(found, name) for name in expected} == expected
+
+
+def test_the_engine_of_its_revision_tells_why_it_ended() -> None:
+    ended = {"exitCode": 1, "reason": "Error", "message": "ValueError: No available memory for the cache blocks.\nbye"}
+    status = {"containerStatuses": [{"name": "engine", "state": {"terminated": ended}}]}
+    for revision, reason in (("0123456789", "KVCacheTooSmall"), ("another", "EngineExited")):
+        engines = {revision: engine("vLLM")}
+        found = read_replica(pod(status=status), deployment=NAME, uid=UID, engines=engines)
+        assert found is not None
+        assert found.trouble is not None
+        assert found.trouble.reason == reason
 
 
 IDENTITIES: list[tuple[str, dict[str, str], tuple[str, int] | None]] = [

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from unit.replicas.tables import table
+from vlm_operator.engines import registry
 from vlm_operator.replicas.facts import Trouble
 from vlm_operator.replicas.trouble import MESSAGE_LENGTH, trouble_of
 
@@ -137,6 +138,35 @@ def test_what_keeps_a_pod_from_serving(status: dict[str, Any], words: tuple[str,
     expected = Trouble(reason=words[0], message=words[1]) if words else None
     found = trouble_of({"metadata": {"name": "m-new-0"}, "status": status})
     assert (found and replace(found, advice="")) == expected
+
+
+PYDANTIC = """\
+pydantic_core._pydantic_core.ValidationError: 1 validation error for VllmConfig
+  Value error, Total number of attention heads (4) must be divisible by tensor parallel size (3). [type=value_error, input]
+    For further information visit https://errors.pydantic.dev/2.12/v/value_error
+"""
+
+
+def test_what_the_engine_says_is_told_by_the_engine() -> None:
+    status = engine({"name": "engine", "state": {"terminated": exited(1, message=PYDANTIC)}})
+    found = trouble_of({"status": status}, registry.engine("vLLM"))
+    assert found == Trouble(
+        reason="TensorParallelInvalid",
+        message="the engine exited with code 1: Total number of attention heads (4) must be divisible by tensor parallel"
+        " size (3).",
+        advice="set spec.parallelism.tensor to a degree that divides the heads",
+    )
+    assert trouble_of({"status": status | {"phase": "Failed"}}, registry.engine("vLLM")) == found
+
+
+def test_other_containers_and_other_ends_are_not_the_engines_to_tell() -> None:
+    vllm = registry.engine("vLLM")
+    sidecar = engine({"name": "logs", "state": {"terminated": exited(1, message=PYDANTIC)}})
+    killed = engine({"name": "engine", "state": {"terminated": exited(137, "OOMKilled", PYDANTIC)}})
+    for status, reason in ((sidecar, "EngineExited"), (killed, "OOMKilled")):
+        found = trouble_of({"status": status}, vllm)
+        assert found is not None
+        assert (found.reason, found.advice) == (reason, "")
 
 
 def test_what_the_scheduler_says_comes_with_advice_however_long_it_is() -> None:

@@ -139,7 +139,7 @@ def test_the_example_of_the_documentation_is_right() -> None:
 
 
 def annotations() -> dict[str, str]:
-    resolved = dict(probes())["minimal"]
+    resolved = dict(probes(engine("vLLM")))["minimal"]
     pod = engine(resolved.inputs.engine.type).render_pod(resolved, identity(0))
     return dict(pod["metadata"]["annotations"])
 
@@ -163,9 +163,9 @@ def test_a_good_override_is_used(tmp_path: Path, caplog: pytest.LogCaptureFixtur
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (OURS + "x: {{ nmae }}", "probe minimal: line 168: 'nmae' is undefined"),
-        (OURS + "{{ ''.__class__.__mro__ }}", "probe minimal: line 168: access to attribute '__class__' of"),
-        (OURS + "{% if", "line 168: unexpected 'end of template'"),
+        (OURS + "x: {{ nmae }}", "probe minimal: line 166: 'nmae' is undefined"),
+        (OURS + "{{ ''.__class__.__mro__ }}", "probe minimal: line 166: access to attribute '__class__' of"),
+        (OURS + "{% if", "line 166: unexpected 'end of template'"),
         (b"\xff\xfe", "vllm-pod.yaml.j2 is not UTF-8 text"),
         ("x" * 1_000_001, "vllm-pod.yaml.j2 is larger than 1000000 characters"),
     ],
@@ -201,9 +201,9 @@ def test_a_folder_of_templates_that_is_not_there_is_told(tmp_path: Path) -> None
 
 
 def test_an_override_that_fails_later_gives_way_for_that_pod(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    later = OURS + "{% if drain_seconds == 77 %}x: {{ missing }}{% endif %}\n"
+    later = OURS + "{% if grace_seconds == 107 %}x: {{ missing }}{% endif %}\n"
     use_templates(mounted(tmp_path / "t", {"vllm-pod.yaml.j2": later}))
-    minimal = dict(probes())["minimal"]
+    minimal = dict(probes(engine("vLLM")))["minimal"]
     drain = minimal.inputs.drain.model_copy(update={"timeout": "77s"})
     outside = minimal.model_copy(update={"inputs": minimal.inputs.model_copy(update={"drain": drain})})
     counted = {"template": TEMPLATE}
@@ -211,7 +211,7 @@ def test_an_override_that_fails_later_gives_way_for_that_pod(tmp_path: Path, cap
     pod = engine("vLLM").render_pod(outside, identity(0))
     assert pod["metadata"]["annotations"] == {}
     assert (
-        "pod models/probe-0123456789-0 is made from the built-in template vllm/pod.yaml.j2, its override fails: line 168: "
+        "pod models/probe-0123456789-0 is made from the built-in template vllm/pod.yaml.j2, its override fails: line 166: "
         "'missing' is undefined"
     ) in caplog.text
     assert telemetry.REGISTRY.get_sample_value("vlm_operator_template_fallbacks_total", counted) == before + 1

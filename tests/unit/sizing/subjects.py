@@ -4,7 +4,10 @@ from typing import Any
 
 from vlm_operator.api.findings import Finding
 from vlm_operator.api.spec import VLMDeploymentSpec
+from vlm_operator.engines.base import PodInputs
+from vlm_operator.engines.registry import engine
 from vlm_operator.sizing.catalogue.loading import Catalogue, builtin
+from vlm_operator.sizing.engine_facts import EngineFacts
 from vlm_operator.sizing.subject import Subject
 
 QWEN_7B = "Qwen/Qwen2.5-VL-7B-Instruct"
@@ -41,7 +44,16 @@ def subject(
     gpus_per_node: int | None = None,
     **sections: Any,
 ) -> Subject:
-    return Subject(spec(name, **sections), catalogue or builtin(), version, gpus_per_node)
+    of = spec(name, **sections)
+    return Subject(of, catalogue or builtin(), vllm(of, version), gpus_per_node)
+
+
+def vllm(of: VLMDeploymentSpec, version: str = "0.33") -> EngineFacts:
+    """What a version of vLLM tells of itself for a spec."""
+    inputs = PodInputs.of(of)
+    return engine("vLLM").sizing(
+        inputs.model_copy(update={"engine": inputs.engine.model_copy(update={"version": version})})
+    )
 
 
 def sentences(findings: Any) -> list[str]:

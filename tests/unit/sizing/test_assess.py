@@ -4,21 +4,33 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from strategies import supported_specs
-from unit.sizing.subjects import LLAMA_VISION, QWEN_3B, QWEN_7B, QWEN_72B, SMOLVLM, STATED, sentences, spec
+from unit.sizing.subjects import (
+    LLAMA_VISION,
+    QWEN_3B,
+    QWEN_7B,
+    QWEN_72B,
+    SMOLVLM,
+    STATED,
+    sentences,
+    spec,
+    subject,
+    vllm,
+)
 from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.sizing.assess import SECTIONS, Assessment, assess
 from vlm_operator.sizing.catalogue.loading import builtin, extended
+from vlm_operator.sizing.subject import Subject
 
 L40S, L4, T4 = "NVIDIA-L40S", "NVIDIA-L4", "Tesla-T4"
 VERSIONS = ("0.33", "0.32.1", "0.31", "0.10.2", "0.7.3", "0.4", "1.0")
 
 
 def answer(name: str = QWEN_7B, *, version: str = "0.33", **sections: Any) -> Assessment:
-    return assess(spec(name, **sections), catalogue=builtin(), engine_version=version)
+    return assess(subject(name, version=version, **sections))
 
 
 def test_a_spec_that_fits_has_all_its_numbers() -> None:
@@ -99,8 +111,7 @@ def test_auto_is_resolved() -> None:
 
 
 def test_the_largest_node_bounds_auto() -> None:
-    of = spec(gpu={"products": [L4]}, parallelism={"tensor": "Auto"})
-    found = assess(of, catalogue=builtin(), engine_version="0.33", gpus_per_node=1)
+    found = assess(subject(gpu={"products": [L4]}, parallelism={"tensor": "Auto"}, gpus_per_node=1))
     assert found.tensor_parallel is None
 
 
@@ -122,12 +133,13 @@ LABELS = st.lists(st.sampled_from([row.product_labels[0] for row in builtin().gp
 KNOWN = st.fixed_dictionaries({"name": NAMES, "labels": LABELS, "auto": st.booleans()})
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(supported_specs(), KNOWN, st.sampled_from(VERSIONS), st.sampled_from([None, 1, 4, 8]))
 def test_every_spec_has_an_answer(
     of: VLMDeploymentSpec, known: dict[str, Any], version: str, gpus_per_node: int | None
 ) -> None:
     for changed in (of, _about(of, **known)):
-        found = assess(changed, catalogue=builtin(), engine_version=version, gpus_per_node=gpus_per_node)
+        found = assess(Subject(changed, builtin(), vllm(changed, version), gpus_per_node))
         assert all(one.field.startswith(SECTIONS) and one.message and one.advice for one in found.findings)
         assert [one.severity for one in found.findings] == sorted(one.severity for one in found.findings)
         assert (found.tensor_parallel is None) == ("TensorParallelUndecided" in {one.reason for one in found.findings})
@@ -156,10 +168,10 @@ def test_an_answer_takes_no_time() -> None:
         for tensor in (1, 2, 3, "Auto")
     ]
     for of in questions:
-        assess(of, catalogue=builtin(), engine_version="0.33")
+        assess(Subject(of, builtin(), vllm(of)))
     start = time.process_time()
     for of in questions:
-        assess(of, catalogue=builtin(), engine_version="0.33")
+        assess(Subject(of, builtin(), vllm(of)))
     assert (time.process_time() - start) / len(questions) < 0.003 * 4, "a busy machine may take four times as long"
 
 
@@ -194,8 +206,7 @@ def test_a_total_without_the_tower_still_gives_the_weights() -> None:
     for total, known in ((8_300_000_000, True), (None, False)):
         catalogue, problems = extended(builtin(), {"ours.yaml": {"models": [row | {"totalParameters": total}]}})
         assert problems == ()
-        of = spec("our/vl-8b", gpu={"products": [L40S]})
-        found = assess(of, catalogue=catalogue, engine_version="0.33")
+        found = assess(subject("our/vl-8b", gpu={"products": [L40S]}, catalogue=catalogue))
         (unknown,) = [one.message for one in found.findings if one.reason == "FitUnknown"]
         assert found.memory is not None
         if known:

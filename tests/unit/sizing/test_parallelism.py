@@ -179,7 +179,7 @@ def test_whole_experts_are_not_cut(flag: str) -> None:
 def test_a_tower_without_data_mode_is_shared_whatever_the_spec_says() -> None:
     findings = tensor(8, "HuggingFaceTB/SmolVLM2-2.2B-Instruct", multimodal=DATA)
     assert only(findings, "EncoderParallelismUnused").message == (
-        "vLLM has no data mode for the vision tower of SmolVLMForConditionalGeneration and shares its weights instead"
+        "vLLM 0.33 has no data mode for the vision tower of SmolVLMForConditionalGeneration and shares its weights instead"
     )
 
 

@@ -8,13 +8,6 @@ from unit.sizing.subjects import QWEN_7B, QWEN_72B, STATED, subject
 from vlm_operator.sizing.subject import choices
 
 
-@pytest.mark.parametrize("words", [["--enforce-eager"], ["--enforce_eager=x"], ["--seed", "--enforce-eager.x"]])
-def test_flags_are_found_in_any_spelling(words: list[str]) -> None:
-    about = subject(engine={"args": words})
-    assert about.has_flag("--other", "--enforce-eager") == "--enforce-eager"
-    assert about.has_flag("--enforce") is None
-
-
 def test_the_catalogue_goes_before_the_spec() -> None:
     about = subject(model={"architecture": STATED})
     assert about.architecture is not None

@@ -11,6 +11,8 @@ from unit.replicas.examples import NOW, facts, loading, of_length, replica, spec
 from unit.replicas.tables import table
 from vlm_operator.api.findings import Finding
 from vlm_operator.api.status import VLMDeploymentStatus
+from vlm_operator.engines.base import PodInputs
+from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.actions import Plan, Wait
 from vlm_operator.replicas.facts import Claim, Facts, Memory, Replica, SlotFailure
 from vlm_operator.replicas.ownership import Ownership
@@ -19,6 +21,7 @@ from vlm_operator.replicas.size import decide_size
 from vlm_operator.replicas.trouble import trouble_of
 from vlm_operator.sizing.assess import assess
 from vlm_operator.sizing.catalogue.loading import builtin
+from vlm_operator.sizing.subject import Subject
 from vlm_operator.status.summary import CONDITION_TEXT, FAILURES_SHOWN, TEXT, shortened, summarise, timestamp
 
 NEW, OLD = stored(), stored(of_length(1024))
@@ -58,7 +61,8 @@ def test_the_status_of_a_deployment_that_serves() -> None:
 def assessed(**gpu: Any) -> Any:
     model = {"name": "Qwen/Qwen2.5-VL-7B-Instruct", "size": "7B", "maxModelLen": 8192}
     limits = {"limitsPerPrompt": {"image": 1, "video": 0}, "maxPixels": 1003520}
-    return assess(spec(model=model, gpu=gpu, multimodal=limits), catalogue=builtin(), engine_version="0.33")
+    of = spec(model=model, gpu=gpu, multimodal=limits)
+    return assess(Subject(of, builtin(), engine("vLLM").sizing(PodInputs.of(of))))
 
 
 def test_the_arithmetic_is_shown_as_far_as_it_is_known() -> None:

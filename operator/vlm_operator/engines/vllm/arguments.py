@@ -26,6 +26,7 @@ MODEL_PATH = "/models"
 """Where the folder of the model is mounted."""
 CHAT_TEMPLATE_PATH = "/chat-template/chat_template.jinja"
 """Where the chat template of the resource is mounted."""
+SHUTDOWN_TIMEOUT = "--shutdown-timeout"
 
 Values = Sequence[object] | None
 """What follows a flag; empty for a switch. None leaves the flag out."""
@@ -95,7 +96,7 @@ ARGUMENTS: tuple[Argument, ...] = (
     _one("--mm-encoder-tp-mode", "spec.multimodal.encoderParallelism",
          lambda i: "data" if i.multimodal.encoder_parallelism == "Data" else None),
     # Without a timeout vLLM drops its streams when it is told to stop, or hangs with them.
-    _one("--shutdown-timeout", "spec.drain.timeout", lambda i: whole_seconds(i.drain.timeout),
+    _one(SHUTDOWN_TIMEOUT, "spec.drain.timeout", lambda i: whole_seconds(i.drain.timeout),
          lacking="Warning", consequence="drops its streams when it is told to stop"),
     # Makes /load count, which is how a draining replica shows that it is done.
     _switch("--enable-server-load-tracking", "", lambda _: True),

@@ -36,9 +36,10 @@ IMAGE_NEEDED = "ImageNeeded"
 """The default image does not fit the GPU resource."""
 
 
-def check(inputs: PodInputs) -> tuple[Finding, ...]:
-    """Everything that is wrong, in the order of the fields."""
-    return tuple(finding for one in CHECKS for finding in one(inputs))
+def check(inputs: PodInputs, *, having: tuple[str, ...] | None = None) -> tuple[Finding, ...]:
+    """Everything that is wrong, in the order of the fields. `having`: the known versions with the model's class, if known."""
+    about_version = (*_version_is_known(inputs, having), *_version_has_the_fields(inputs, having))
+    return (*about_version, *(finding for one in CHECKS for finding in one(inputs)))
 
 
 def _image_fits_gpu(inputs: PodInputs) -> Iterator[Finding]:
@@ -53,9 +54,9 @@ def _image_fits_gpu(inputs: PodInputs) -> Iterator[Finding]:
         )
 
 
-def _version_is_known(inputs: PodInputs) -> Iterator[Finding]:
+def _version_is_known(inputs: PodInputs, having: tuple[str, ...] | None) -> Iterator[Finding]:
     version = version_of(inputs.engine)
-    field, advice = "spec.engine.version", f"leave it out to run vLLM {DEFAULT_VERSION}"
+    field, advice = "spec.engine.version", _known_version(having)
     match standing(version):
         case "Unsupported":
             told = f"is {version}, but this operator can spell the arguments of vLLM {', '.join(KNOWN_VERSIONS)}"
@@ -69,21 +70,34 @@ def _version_is_known(inputs: PodInputs) -> Iterator[Finding]:
             return
 
 
-def _version_has_the_fields(inputs: PodInputs) -> Iterator[Finding]:
+def _known_version(having: tuple[str, ...] | None) -> str:
+    """What to write for the version: one of those with the model's class."""
+    if having == ():
+        return "serve another model: none of the known versions has the class of this one"
+    if having is None or having == KNOWN_VERSIONS:
+        return f"leave it out to run vLLM {DEFAULT_VERSION}"
+    range_ = f"{having[0]} to {having[-1]} have" if len(having) > 1 else f"{having[0]} alone has"
+    way = f"leave it out to run vLLM {DEFAULT_VERSION}" if DEFAULT_VERSION in having else f'set it to "{having[-1]}"'
+    return f"{way}: of the known versions {range_} the model's class"
+
+
+def _version_has_the_fields(inputs: PodInputs, having: tuple[str, ...] | None) -> Iterator[Finding]:
     known = known_flags(version_of(inputs.engine))
     if known is None:
         return
     for lack in lacks(inputs, known):
         if lack.argument.lacking != "Nothing":
-            yield _lacking(lack, known)
+            yield _lacking(lack, known, having)
 
 
-def _lacking(lack: Lack, known: KnownFlags) -> Finding:
+def _lacking(lack: Lack, known: KnownFlags, having: tuple[str, ...] | None) -> Finding:
     argument = lack.argument
     if lack.value is None:
-        having = [version for version in versions_with(argument.flag) if is_newer(version, known.version)]
+        newer = [version for version in versions_with(argument.flag) if is_newer(version, known.version)]
+        ways = [f"use vLLM {version} or newer" for version in newer if having is None or version in having][:1]
+        ways += ["leave it out"] if argument.lacking == "Error" else []
         message = f"vLLM {known.version} has no {argument.flag} and {argument.consequence}"
-        advice = f"use vLLM {having[0]} or newer" + ("" if argument.lacking == "Warning" else ", or leave it out")
+        advice = ", or ".join(ways) or "expect that: no version with the model's class has it"
     else:
         message = f"{argument.flag} of vLLM {known.version} does not take {lack.value}"
         advice = f"it takes {', '.join(lack.choices)}"
@@ -122,8 +136,6 @@ def _variables_are_free(inputs: PodInputs) -> Iterator[Finding]:
 
 
 CHECKS: tuple[Callable[[PodInputs], Iterator[Finding]], ...] = (
-    _version_is_known,
-    _version_has_the_fields,
     _image_fits_gpu,
     arguments_are_text,
     arguments_are_right,

@@ -1,4 +1,4 @@
-"""vLLM as an engine: the four questions of `engines.base.Engine`, each answered by a module of this package."""
+"""vLLM as an engine: the questions of `engines.base.Engine`, each answered by a module of this package."""
 
 from functools import cache
 from importlib.resources import files
@@ -6,10 +6,17 @@ from typing import Any
 
 from vlm_operator.api.findings import Finding
 from vlm_operator.engines.base import PodIdentity, PodInputs, Resolved
+from vlm_operator.engines.drain import Draining
+from vlm_operator.engines.failures import Failure
+from vlm_operator.engines.metrics import Metrics
 from vlm_operator.engines.vllm.arguments import arguments
 from vlm_operator.engines.vllm.checks import check
+from vlm_operator.engines.vllm.failures import failure
+from vlm_operator.engines.vllm.observing import drain, metrics
 from vlm_operator.engines.vllm.resources import memory_request
+from vlm_operator.engines.vllm.sizing import engine_facts
 from vlm_operator.engines.vllm.versions import image_of, version_of
+from vlm_operator.sizing.engine_facts import EngineFacts
 
 VERIFICATION_SCRIPT = "verify_engine.py"
 
@@ -17,13 +24,19 @@ VERIFICATION_SCRIPT = "verify_engine.py"
 class Vllm:
     """The engine vLLM. Without state."""
 
-    def check(self, inputs: PodInputs) -> tuple[Finding, ...]:
-        """What is wrong with the inputs, before anything is created."""
-        return check(inputs)
+    template = "vllm/pod.yaml.j2"
 
     def version(self, inputs: PodInputs) -> str:
         """The given version, else the newest that is known."""
         return version_of(inputs.engine)
+
+    def check(self, inputs: PodInputs, *, having: tuple[str, ...] | None = None) -> tuple[Finding, ...]:
+        """What is wrong with the inputs, before anything is created."""
+        return check(inputs, having=having)
+
+    def sizing(self, inputs: PodInputs) -> EngineFacts:
+        """What the sizing must know about this version and these arguments."""
+        return engine_facts(inputs)
 
     def resolve(self, inputs: PodInputs, *, tensor_parallel: int | None = None) -> Resolved:
         """Choose version and image and spell the arguments."""
@@ -44,11 +57,23 @@ class Vllm:
         """The manifest of a pod."""
         from vlm_operator.engines.vllm import pod  # noqa: PLC0415 # a spec is judged quickly without a template engine
 
-        return pod.render_pod(resolved, identity)
+        return pod.render_pod(self.template, resolved, identity)
 
     def scripts(self) -> dict[str, str]:
         """The verification script, which the startup probe runs inside the engine's container."""
         return {VERIFICATION_SCRIPT: _script(VERIFICATION_SCRIPT)}
+
+    def metrics(self, version: str) -> Metrics:
+        """What a version calls its own metrics."""
+        return metrics(version)
+
+    def drain(self, version: str) -> Draining:
+        """How a replica of a version comes to an end."""
+        return drain(version)
+
+    def failure(self, exit_code: int | None, text: str) -> Failure | None:
+        """Why its container ended."""
+        return failure(exit_code, text)
 
 
 @cache

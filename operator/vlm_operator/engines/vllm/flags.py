@@ -13,17 +13,20 @@ from typing import Literal
 from vlm_operator.engines.vllm.versions import KNOWN_VERSIONS, facts_version, nearest_known
 
 Kind = Literal["switch", "value", "optional", "list"]
-ValueType = Literal["integer", "number", "json", "object-or-text"]
+ValueType = Literal["integer", "number", "size", "json", "object-or-text", "object-or-pair"]
+MemberType = Literal["integer", "number", "boolean"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """What may stand under a key of an object; only one of the two is given."""
+    """What may stand under a key of an object; only one of the three is given."""
 
     keys: tuple[str, ...] = ()
     """The keys of an object."""
     choices: tuple[str, ...] = ()
     """The allowed words, compared exactly."""
+    type: MemberType | None = None
+    """What a value must be, as such or as text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +42,14 @@ class Flag:
     folds: bool = False
     """Whether the parser takes the choices in any case, with dashes for underscores."""
     type: ValueType | None = None
-    """What a value must be; None when the parser takes any text, or sizes such as `4k`."""
+    """What a value must be; None when the parser takes any text. A size is a whole number or one such as `4k`,
+    a pair is `name=path`."""
     none: bool = False
     """Whether `None` and an empty word stand for no value, where the type would not allow them."""
     object: bool = False
     """Whether JSON must be an object."""
+    suffixes: bool = False
+    """Whether numbers in JSON may be written as sizes."""
     keys: tuple[str, ...] = ()
     """Keys that a JSON object may have; empty when it may have any."""
     members: dict[str, Member] = field(default_factory=dict)
@@ -88,6 +94,7 @@ def known_flags(version: str) -> KnownFlags | None:
             type=facts.get("type"),
             none=facts.get("none", False),
             object=facts.get("object", False),
+            suffixes=facts.get("suffixes", False),
             keys=tuple(facts.get("keys", ())),
             members={key: _member(**member) for key, member in facts.get("members", {}).items()},
             negations=frozenset(facts.get("negations", ())),
@@ -96,8 +103,8 @@ def known_flags(version: str) -> KnownFlags | None:
     return KnownFlags(version=kept_as, spellings=spellings)
 
 
-def _member(*, keys: Sequence[str] = (), choices: Sequence[str] = ()) -> Member:
-    return Member(keys=tuple(keys), choices=tuple(choices))
+def _member(*, keys: Sequence[str] = (), choices: Sequence[str] = (), type: MemberType | None = None) -> Member:  # noqa: A002 # the facts call it so
+    return Member(keys=tuple(keys), choices=tuple(choices), type=type)
 
 
 def assumed_flags(version: str) -> KnownFlags:

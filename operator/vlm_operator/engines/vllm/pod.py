@@ -8,20 +8,20 @@ from vlm_operator.engines.base import HTTP_PORT, PodIdentity, Resolved
 from vlm_operator.engines.rendering import render
 from vlm_operator.engines.vllm.arguments import CHAT_TEMPLATE_PATH, MODEL_PATH
 from vlm_operator.engines.vllm.command_line import literal
+from vlm_operator.engines.vllm.observing import drain
 from vlm_operator.engines.vllm.probes import health_probe, verification_probe
 from vlm_operator.engines.vllm.resources import gpu_count, resources
 from vlm_operator.engines.vllm.scheduling import affinity, spread, tolerations
 from vlm_operator.engines.vllm.values import served_names, takes_images, whole_seconds
 
-TEMPLATE = "vllm/pod.yaml.j2"
 DEFAULT_USER = 10001
 _GIBIBYTE = 2**30
 _DEFAULT_PROCESSOR_CACHE = "4Gi"
 
 
-def render_pod(resolved: Resolved, identity: PodIdentity) -> dict[str, Any]:
+def render_pod(template: str, resolved: Resolved, identity: PodIdentity) -> dict[str, Any]:
     """The manifest of one replica's pod. Raises ValueError when the weights are of a kind that is not supported yet."""
-    return render(TEMPLATE, context(resolved, identity))
+    return render(template, context(resolved, identity))
 
 
 def context(resolved: Resolved, identity: PodIdentity) -> dict[str, Any]:
@@ -33,6 +33,7 @@ def context(resolved: Resolved, identity: PodIdentity) -> dict[str, Any]:
     wanted = plain(inputs.pod_template)
     metadata = wanted.get("metadata", {})
     startup_seconds = whole_seconds(inputs.engine.startup_timeout)
+    ending = drain(resolved.engine_version)
     verifies = inputs.engine.verification == "Request"
     chat_template = inputs.model.chat_template
     labels = names.pod_labels(identity.deployment, role=identity.role, revision=identity.revision, slot=identity.slot)
@@ -53,7 +54,8 @@ def context(resolved: Resolved, identity: PodIdentity) -> dict[str, Any]:
         "environment": [_environment_variable(plain(variable)) for variable in inputs.engine.env],
         "port": HTTP_PORT,
         "resources": resources(wanted.get("resources", {}), resolved),
-        "drain_seconds": whole_seconds(inputs.drain.timeout),
+        "leave_seconds": ending.leave_seconds,
+        "grace_seconds": ending.grace_seconds(whole_seconds(inputs.drain.timeout)),
         "startup_seconds": startup_seconds,
         "startup": verification_probe(startup_seconds) if verifies else health_probe(startup_seconds),
         "verifies": verifies,

@@ -6,14 +6,24 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from vlm_operator.api.findings import Finding
+from vlm_operator.engines.vllm import numbers
 from vlm_operator.engines.vllm.command_line import END_OF_FLAGS, Given
 from vlm_operator.engines.vllm.credentials import is_credential_name, quoted, shown
-from vlm_operator.engines.vllm.flags import Flag, KnownFlags
+from vlm_operator.engines.vllm.flags import Flag, KnownFlags, MemberType
 
 INVALID_ARGUMENT = "InvalidArgument"
 """The engine would not start with an argument: it is unknown, or its value is missing, superfluous or not allowed."""
 
 _NO_VALUE = ("None", "")
+_WANTED = {
+    "integer": ("a whole number", "write it in digits"),
+    "number": ("a number", "write it in digits"),
+    "size": ("a whole number", "write it in digits, or as a size such as 4k (4000) or 4K (4096)"),
+    "boolean": ("true or false", "write one of them"),
+}
+"""What a value must be, and the way out, by its type."""
+_OBJECTS = frozenset({"json", "object-or-text", "object-or-pair"})
+_PAIR = frozenset({"name", "path"})
 _BRACED = re.compile(r"\s*{.*}\s*", re.DOTALL)
 """What vLLM reads as JSON where other text may stand as well."""
 
@@ -56,7 +66,7 @@ def values_are_right(given: Given, flag: Flag, known: KnownFlags) -> Iterator[Fi
     if given.option not in known.spellings:  # `-O3` carries its value, which is left to the engine
         yield from stray_words(given)
         return
-    if given.is_part and flag.type not in {"json", "object-or-text"}:
+    if given.is_part and flag.type not in _OBJECTS:
         yield _invalid(given.index, f"{name} is no argument: {given.option} takes no object", f"use {given.option}")
         yield from stray_words(given, after=1)
         return
@@ -75,7 +85,7 @@ def values_are_right(given: Given, flag: Flag, known: KnownFlags) -> Iterator[Fi
 
 def _value_is_right(given: Given, flag: Flag, value: str, number: int) -> Iterator[Finding]:
     if given.is_part:
-        yield from _members_are_right(given, flag, _part(given, value))
+        yield from _members_are_right(given, flag, _part(given, flag, value))
     elif flag.none and value in _NO_VALUE:
         return
     elif flag.choices:
@@ -83,10 +93,27 @@ def _value_is_right(given: Given, flag: Flag, value: str, number: int) -> Iterat
             yield _choice(given.index, shown(given.flag), value, flag.choices)
     elif flag.type == "json" or (flag.type == "object-or-text" and _BRACED.fullmatch(value)):
         yield from _json_is_right(given, flag, value)
-    elif flag.type in {"integer", "number"} and _number(value, flag) is None:
-        wanted = "a whole number" if flag.type == "integer" else "a number"
-        message = f"{shown(given.flag)} takes {wanted}, not {quoted(value)}"
-        yield _invalid(given.position(number), message, "write it in digits")
+    elif flag.type == "object-or-pair":
+        yield from _pair_is_right(given, flag, value, number)
+    elif flag.type in _WANTED and _number(value, flag) is None:
+        yield _no_number(given.position(number), shown(given.flag), flag.type, quoted(value))
+
+
+def _no_number(index: int, name: str, type_: str, told: str) -> Finding:
+    wanted, advice = _WANTED[type_]
+    return _invalid(index, f"{name} takes {wanted}, not {told}", advice)
+
+
+def _pair_is_right(given: Given, flag: Flag, value: str, number: int) -> Iterator[Finding]:
+    """`name=path`, or an object with both; with a comma it is taken for an object."""
+    if "=" in value and "," not in value:
+        return
+    made = _read(value, flag)
+    if isinstance(made, dict) and made.keys() >= _PAIR:
+        yield from _keys_are_right(given, given.option, flag.keys, made)
+    else:
+        message = f"{shown(given.flag)} takes name=path or a JSON object with name and path, not {quoted(value)}"
+        yield _invalid(given.position(number), message, "write it as name=path")
 
 
 def _choice(index: int, name: str, value: str, choices: tuple[str, ...]) -> Finding:
@@ -101,32 +128,31 @@ def _compared(value: str, flag: Flag) -> object:
 
 
 def _number(value: str, flag: Flag) -> float | None:
-    try:
-        return int(value) if flag.type == "integer" else float(value)
-    except ValueError:
-        return None
+    read = {"integer": numbers.integer, "number": numbers.number, "size": numbers.size}[str(flag.type)]
+    return read(value)
 
 
-def _part(given: Given, value: str) -> dict[str, object]:
+def _part(given: Given, flag: Flag, value: str) -> dict[str, object]:
     """The object that `--flag.key value` stands for."""
-    made = value.split(",") if given.key.endswith("+") else _read(value)
+    made = value.split(",") if given.key.endswith("+") else _read(value, flag)
     for name in reversed(given.keys):
         made = {name: made}
     assert isinstance(made, dict)  # noqa: S101 # there is one name at least
     return made
 
 
-def _read(value: str) -> object:
+def _read(value: str, flag: Flag) -> object:
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
-        return value
+        as_size = numbers.size(value) if flag.suffixes else None
+        return value if as_size is None else as_size
 
 
 def _json_is_right(given: Given, flag: Flag, value: str) -> Iterator[Finding]:
     name, advice = shown(given.flag), f'write it as {{"{next(iter(flag.keys), "key")}": ...}}'
     try:
-        parsed = json.loads(value)
+        parsed = json.loads(numbers.expanded(value) if flag.suffixes else value)
     except (ValueError, RecursionError) as error:
         problem = f"{error.msg} at character {error.pos}" if isinstance(error, json.JSONDecodeError) else str(error)
         yield _invalid(given.index, f"{name} takes JSON, and {quoted(value)} is none: {problem[:120]}", advice)
@@ -142,10 +168,27 @@ def _members_are_right(given: Given, flag: Flag, members: dict[str, object]) -> 
     yield from _keys_are_right(given, given.option, flag.keys, members)
     for key, value in members.items():
         member, name = flag.members.get(key), f"{given.option}.{key}"
-        if member and isinstance(value, dict):
+        if value is None:  # whether it may be left out is not known
+            continue
+        if member and member.keys and isinstance(value, dict):
             yield from _keys_are_right(given, name, member.keys, value)
         elif member and member.choices and isinstance(value, str) and value not in member.choices:
             yield _choice(given.index, name, value, member.choices)
+        elif member and member.type and not _is_of(value, member.type):
+            yield _no_number(
+                given.index, name, member.type, quoted(value if isinstance(value, str) else json.dumps(value))
+            )
+
+
+def _is_of(value: object, type_: MemberType) -> bool:
+    """Whether vLLM makes a value of the type of this one; text counts by what it spells, and truth values are numbers."""
+    if isinstance(value, str):
+        return numbers.boolean(value) if type_ == "boolean" else _is_of(numbers.number(value), type_)
+    if isinstance(value, float) and type_ == "integer":
+        return value.is_integer()
+    if isinstance(value, int | float):
+        return type_ != "boolean" or value in {0, 1}
+    return False
 
 
 def _keys_are_right(given: Given, name: str, allowed: tuple[str, ...], members: dict[str, object]) -> Iterator[Finding]:

@@ -1,0 +1,41 @@
+"""How a replica of vLLM is watched from outside: its metrics, and its work in flight."""
+
+import json
+
+from vlm_operator.engines.drain import Draining
+from vlm_operator.engines.metrics import Metrics
+from vlm_operator.engines.vllm.arguments import SHUTDOWN_TIMEOUT
+from vlm_operator.engines.vllm.flags import assumed_flags
+from vlm_operator.engines.vllm.versions import is_newer
+
+KV_CACHE_USAGE = "vllm:kv_cache_usage_perc"
+OLD_KV_CACHE_USAGE = "vllm:gpu_cache_usage_perc"
+LAST_WITH_OLD_NAME = "0.10.2"
+"""It has both names; its older engine, which runs Llama 3.2 Vision, has the old one alone."""
+
+
+def metrics(version: str) -> Metrics:
+    """The names in a version."""
+    old = () if is_newer(version, LAST_WITH_OLD_NAME) else (OLD_KV_CACHE_USAGE,)
+    return Metrics(
+        model_label="model_name",
+        running=("vllm:num_requests_running",),
+        waiting=("vllm:num_requests_waiting",),
+        kv_cache_usage=(KV_CACHE_USAGE, *old),
+        generated_tokens=("vllm:generation_tokens_total",),
+    )
+
+
+def drain(version: str) -> Draining:
+    """How a version comes to an end. Its work in flight counts because of `--enable-server-load-tracking`."""
+    flag = SHUTDOWN_TIMEOUT if assumed_flags(version).find(SHUTDOWN_TIMEOUT) else None
+    return Draining(timeout_flag=flag, load_path="/load", in_flight=in_flight)
+
+
+def in_flight(answer: str) -> int | None:
+    """Requests in flight according to an answer of /load: `{"server_load": 2}`."""
+    try:
+        load = json.loads(answer)["server_load"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return load if isinstance(load, int) and not isinstance(load, bool) and load >= 0 else None
