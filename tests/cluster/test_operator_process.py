@@ -159,7 +159,10 @@ def test_the_command_line_prints_the_crd() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["run", "--kubeconfig=/nowhere"], "no usable cluster configuration in /nowhere: there is no such file"),
+        (
+            ["run", "--kubeconfig=/nowhere"],
+            "no usable cluster configuration: /nowhere cannot be read: no such file or directory",
+        ),
         (["run", "--workers=0"], "--workers"),
         (["run", "--namespace="], "--namespace"),
         (["run", "--health-port=99999"], "--health-port"),
@@ -182,7 +185,7 @@ def test_a_taken_health_port_is_told(own_plane: ControlPlane) -> None:
         place = ["--health-host=127.0.0.1", f"--health-port={taken.getsockname()[1]}"]
         done = cli("run", f"--kubeconfig={operator_kubeconfig(own_plane)}", *place)
     assert done.returncode == 1
-    assert "cannot serve health on port" in done.stderr
+    assert "cannot serve health and metrics on" in done.stderr
 
 
 def test_an_unreachable_api_server_is_told(tmp_path: Path) -> None:
