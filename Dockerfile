@@ -36,7 +36,6 @@ USER 65532:65532
 EXPOSE 8080
 LABEL org.opencontainers.image.title="vlm-operator" \
       org.opencontainers.image.description="Kubernetes operator that serves vision-language models on GPUs" \
-      org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.base.name="docker.io/library/python:3.11-slim"
+      org.opencontainers.image.licenses="Apache-2.0"
 ENTRYPOINT ["vlm-operator"]
 CMD ["run"]

@@ -26,7 +26,7 @@ from controlplane import cache
 
 Object = dict[str, Any]
 
-BASE = "docker.io/library/python:3.11-slim"
+BASE = "localhost/python:3.11-slim"
 PROGRAMS = ("buildah", "mmdebstrap")
 SOURCES = ("Dockerfile", ".dockerignore", "LICENSE", "README.md", "operator", "pyproject.toml", "requirements")
 ALONE = ("setpriv", "--pdeathsig=KILL", "unshare", "--mount")
