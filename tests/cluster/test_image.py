@@ -31,6 +31,7 @@ MEGABYTE = 1_000_000
 INSTALLERS = {"pip", "ensurepip", "setuptools", "pkg_resources", "wheel", "hatchling"}
 COMPILERS = {"cc", "c++", "gcc", "g++", "clang", "as", "ld", "make"}
 UNCHECKED_HASH = (1).to_bytes(4, "little")
+MORE_THAN_A_PIPE_HOLDS = 1 << 17
 SOME_USER = 1000740000
 """As OpenShift gives to the pods of a namespace."""
 
@@ -163,6 +164,19 @@ def test_it_works_in_a_cluster(image: Image, tell: Callable[[str], None]) -> Non
         wait_until(lambda: "contained" in plane.ended_programs(), "it has ended")
         assert plane.ended_programs()["contained"] == 0
         assert operator.text().splitlines()[-1].endswith("stopped")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_during_the_start_ends_it(image: Image, number: signal.Signals) -> None:
+    command = image.container().command("vlm-operator", "run", "--catalogue=-")
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as starting:
+        assert starting.stdin
+        assert starting.stdout
+        starting.stdin.write(b"#" * MORE_THAN_A_PIPE_HOLDS)  # returns when it has begun to read, and it reads for ever
+        starting.stdin.flush()
+        starting.send_signal(number)
+        assert starting.wait(30) == 128 + number
+        assert starting.stdout.read() == b""
 
 
 def test_a_killed_container_leaves_nothing(image: Image) -> None:

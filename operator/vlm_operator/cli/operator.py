@@ -53,8 +53,11 @@ RUN_OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def command() -> int:
-    """Entry point of `vlm-operator`. Ctrl-C ends it without a word, until the operator runs and ends in good order."""
+    """Entry point of `vlm-operator`. A signal ends it without a word, until the operator runs and ends in good order."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if os.getpid() == 1:  # the first process of a container, for which signals have no default
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda received, _: os._exit(128 + received))
     return main()
 
 
