@@ -29,8 +29,8 @@ Object = dict[str, Any]
 BASE = "localhost/python:3.11-slim"
 PROGRAMS = ("buildah", "mmdebstrap")
 SOURCES = ("Dockerfile", ".dockerignore", "LICENSE", "README.md", "operator", "pyproject.toml", "requirements")
-ALONE = ("setpriv", "--pdeathsig=KILL", "unshare", "--mount")
-"""Runs a command that ends with this process at the latest, and its mounts with it."""
+ALONE = ("setpriv", "--pdeathsig=KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+"""Runs a command that ends with this process at the latest, however that ends, with all its children and mounts."""
 KEPT_SECONDS = {"storage": 7 * 86400.0, "image": 3 * 3600.0, "unfinished": 0.0}
 """How long folders with such a name are kept: layers since they were begun, images since they were used."""
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
