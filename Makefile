@@ -41,8 +41,8 @@ cluster-down: $(READY) ## stop the control plane to play with
 
 # -- checks ------------------------------------------------------------------------------------------------------------
 .PHONY: test
-test: tools ## all tests: units, then the real API server, then the chart
-	@$(BIN)/python -m pytest tests/unit tests/cluster tests/chart $(ARGS)
+test: tools unit ## all tests: units, then the real API server, then the chart
+	@$(BIN)/python -m pytest tests/cluster tests/chart
 
 .PHONY: test-engine
 test-engine: $(READY) ## vLLM's own parser and configuration judge the rendered arguments (needs the network and 6 GB)
@@ -51,7 +51,7 @@ test-engine: $(READY) ## vLLM's own parser and configuration judge the rendered 
 
 .PHONY: unit
 unit: $(READY) ## the unit tests alone, in seconds
-	@$(BIN)/python -m pytest tests/unit $(ARGS)
+	@$(BIN)/python -m pytest tests/unit -n auto --dist worksteal $(ARGS)
 
 .PHONY: check
 check: $(READY) ## format, lint, types, import contracts, generated files, dead code

@@ -95,9 +95,7 @@ time.sleep(5)
 def test_stop_ends_a_program_that_will_not_listen(tmp_path: Path) -> None:
     processes = Processes(tmp_path)
     deaf = processes.start("deaf", ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"], log=tmp_path / "log")
-    began = time.monotonic()
     processes.close()
-    assert time.monotonic() - began < 3
     assert not exists(deaf)
 
 

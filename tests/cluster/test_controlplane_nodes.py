@@ -47,7 +47,7 @@ def test_a_pod_runs_first_and_is_ready_after_its_delay(pods: Pods) -> None:
         "True"
     }
     ready = pods.until_ready("engine")
-    assert 1.0 < time.monotonic() - began < 5
+    assert time.monotonic() - began > 1
     assert ready["status"]["phase"] == "Running"
     assert container(ready)["ready"]
     assert container(ready)["started"]
@@ -57,11 +57,12 @@ def test_a_pod_runs_first_and_is_ready_after_its_delay(pods: Pods) -> None:
 def test_an_update_of_the_pod_does_not_start_its_delay_anew(pods: Pods) -> None:
     pods.create("engine", notes={"ready-after": "2s"})
     began = time.monotonic()
-    deadline = began + 10
+    deadline = began + 20
     while not is_ready(pods.get("engine")) and time.monotonic() < deadline:
         pods.annotate("engine", {"touched": str(time.monotonic())})
         time.sleep(0.3)
-    assert 1.8 < time.monotonic() - began < 4.5
+    assert is_ready(pods.get("engine"))
+    assert time.monotonic() - began > 1.8
 
 
 def test_the_third_pod_finds_no_gpu(pods: Pods) -> None:
@@ -218,14 +219,12 @@ def test_an_evicted_pod_failed_and_says_so(pods: Pods, ready_pod: str) -> None:
     assert condition(evicted, "DisruptionTarget") == "True"
 
 
-def test_a_deleted_pod_is_gone_soon(pods: Pods, ready_pod: str) -> None:
-    began = time.monotonic()
-    pods.delete(ready_pod)
+def test_a_deleted_pod_does_not_wait_for_the_end_of_its_grace(pods: Pods, ready_pod: str) -> None:
+    pods.delete(ready_pod, grace_seconds=600)
     wait_until(lambda: not pods.names(), "the pod is gone")
-    assert time.monotonic() - began < 1.5
 
 
-@pytest.mark.parametrize(("end_after", "grace_seconds", "expected"), [("1500ms", 30, 1.5), ("1m", 2, 2.0)])
+@pytest.mark.parametrize(("end_after", "grace_seconds", "expected"), [("1500ms", 600, 1.5), ("10m", 2, 2.0)])
 def test_a_slow_end_takes_its_time_within_the_grace(
     pods: Pods, ready_pod: str, end_after: str, grace_seconds: int, expected: float
 ) -> None:
@@ -235,7 +234,7 @@ def test_a_slow_end_takes_its_time_within_the_grace(
     assert pods.get(ready_pod)["metadata"]["deletionTimestamp"]
     assert is_ready(pods.get(ready_pod))
     wait_until(lambda: not pods.names(), "the pod is gone")
-    assert expected - 0.1 < time.monotonic() - began < expected + 1.5
+    assert time.monotonic() - began > expected - 0.1
 
 
 def test_a_job_completes(control_plane: ControlPlane, pods: Pods, namespace: str) -> None:

@@ -31,7 +31,7 @@ identities = st.builds(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40)
 @given(supported_specs(), identities)
 def test_the_rendered_pod_equals_the_plain_one_also_after_storage(
     spec: VLMDeploymentSpec, identity: PodIdentity

@@ -220,9 +220,9 @@ def test_an_override_that_fails_later_gives_way_for_that_pod(tmp_path: Path, cap
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}", "did not end within 5 s"),
+        ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}", "did not end within 3 s"),
         ("x: {{ 'a' * 900000000 }}", "takes too much memory"),
     ],
 )
 def test_an_override_that_never_ends_or_takes_all_memory_is_stopped(text: str, sentence: str) -> None:
-    assert sentence in trial(TEMPLATE, OURS + text, seconds=5)
+    assert sentence in trial(TEMPLATE, OURS + text, seconds=3)
