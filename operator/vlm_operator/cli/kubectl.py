@@ -8,11 +8,12 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from vlm_operator import __version__
 from vlm_operator.cli.files import read_json, read_resource
-from vlm_operator.runtime.files import UnusableInputError, read_document
+from vlm_operator.runtime.files import CATALOGUE_SUFFIXES, UnusableInputError, catalogue_files, read_document
 
 if TYPE_CHECKING:
     from vlm_operator.cli.config import Config
@@ -81,7 +82,11 @@ def _command(commands: Any, name: str, run: Any, text: str) -> argparse.Argument
     command: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
     command.set_defaults(run=run)
     command.add_argument(
-        "--catalogue", action="append", default=[], metavar="FILE", help="further models and GPUs; may be repeated"
+        "--catalogue",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="file with further models and GPUs, or a folder of such files; may be repeated",
     )
     return command
 
@@ -97,13 +102,28 @@ def _plan(options: argparse.Namespace) -> int:
 
     if not options.filename and not options.config:
         raise UnusableInputError("plan needs a file: -f with a VLMDeployment, or --config with a config.json")
+    if options.against and not options.filename:
+        raise UnusableInputError("--against needs -f, the file that it is compared with")
     catalogue = _catalogue(options.catalogue)
     config = _config(options.config) if options.config else None
     resource = config.resource() if config and not options.filename else read_resource(options.filename)
-    old = read_resource(options.against) if options.against else None
+    old = _older(resource, options.against) if options.against else None
     answer = plan.answer(resource, config=config, old=old, catalogue=catalogue)
     sys.stdout.write(plan.shown(answer, options.output))
     return ACCEPTED if answer.accepted else REFUSED
+
+
+def _older(resource: dict[str, Any], filename: str) -> dict[str, Any]:
+    """What runs now. Another name or namespace is another VLMDeployment; a file need not state its namespace."""
+    old = read_resource(filename)
+    for field in ("name", "namespace"):
+        was, wanted = (of["metadata"].get(field) for of in (old, resource))
+        if was and wanted and was != wanted:
+            raise UnusableInputError(
+                f"{filename} has metadata.{field} {was}, not {wanted}: that is another VLMDeployment, with replicas of "
+                "its own; --against takes the one that is changed"
+            )
+    return old
 
 
 def _config(filename: str) -> "Config":
@@ -139,12 +159,15 @@ def _list(options: argparse.Namespace) -> int:
     return ACCEPTED
 
 
-def _catalogue(files: Sequence[str]) -> "Catalogue":
+def _catalogue(paths: Sequence[str]) -> "Catalogue":
     from vlm_operator.sizing.catalogue.loading import builtin, extended  # noqa: PLC0415 # keeps --help quick
 
-    if not files:
+    if not paths:
         return builtin()
-    catalogue, findings = extended(builtin(), {name: read_document(name) for name in files})
+    files, others = catalogue_files(Path(path) for path in paths)
+    for file in others:
+        sys.stderr.write(f"Warning: {file} is not read: its name must end with {', '.join(CATALOGUE_SUFFIXES)}\n")
+    catalogue, findings = extended(builtin(), {str(file): read_document(str(file)) for file in files})
     for finding in findings:
         sys.stderr.write(f"{finding.severity}: {finding.sentence()}\n")
     if any(finding.severity == "Error" for finding in findings):

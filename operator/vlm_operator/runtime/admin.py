@@ -1,7 +1,7 @@
 """What the cluster's admin gives to the operator in mounted ConfigMaps: models and GPUs, and templates. Read once, at start."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -10,13 +10,18 @@ from vlm_operator.engines.rendering import Manifest, install, template_names
 from vlm_operator.engines.rendering import Override as Installed
 from vlm_operator.runtime import telemetry
 from vlm_operator.runtime.connection import StartError
-from vlm_operator.runtime.files import UnusableInputError, read_document, read_text
+from vlm_operator.runtime.files import (
+    CATALOGUE_SUFFIXES,
+    UnusableInputError,
+    catalogue_files,
+    files_of,
+    read_document,
+    read_text,
+)
 from vlm_operator.runtime.trial import trial
 from vlm_operator.sizing.catalogue.loading import Catalogue, builtin, extended
 
 log = logging.getLogger(__name__)
-
-CATALOGUE_SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def read_catalogue(paths: Sequence[Path]) -> Catalogue:
@@ -25,7 +30,13 @@ def read_catalogue(paths: Sequence[Path]) -> Catalogue:
         return builtin()
     wrong: list[str] = []
     documents: dict[str, object] = {}
-    for path in _catalogue_files(paths):
+    try:
+        files, others = catalogue_files(paths)
+    except UnusableInputError as error:
+        raise StartError(f"{error}; correct --catalogue") from error
+    for path in others:
+        log.warning("%s is not read: its name must end with %s", path, ", ".join(CATALOGUE_SUFFIXES))
+    for path in files:
         try:
             documents[str(path)] = read_document(str(path))
         except UnusableInputError as error:
@@ -42,25 +53,15 @@ def read_catalogue(paths: Sequence[Path]) -> Catalogue:
     return catalogue
 
 
-def _catalogue_files(paths: Iterable[Path]) -> list[Path]:
-    files = []
-    for path in paths:
-        if not path.is_dir():
-            files.append(path)
-            continue
-        in_folder = _files_of(path, option="--catalogue")
-        for file in in_folder:
-            if file.suffix not in CATALOGUE_SUFFIXES:
-                log.warning("%s is not read: its name must end with %s", file, ", ".join(CATALOGUE_SUFFIXES))
-        files += [file for file in in_folder if file.suffix in CATALOGUE_SUFFIXES]
-    return files
-
-
 def use_templates(folder: Path | None) -> None:
     """From now on render with the templates in `folder`, save for those that fail their probes. Raises StartError."""
     overrides: dict[str, Installed] = {}
     telemetry.TEMPLATE_OVERRIDES.clear()
-    for file in _files_of(folder, option="--templates") if folder is not None else []:
+    try:
+        files = [] if folder is None else files_of(folder)
+    except UnusableInputError as error:
+        raise StartError(f"{error}; correct --templates") from error
+    for file in files:
         template = _by_file_name().get(file.name)
         override = _override_in(file, template)
         if template is not None and override is not None:
@@ -98,12 +99,3 @@ def _tell(template: str, built_in: Manifest, complaint: str) -> None:
     told = "pod %s/%s is made from the built-in template %s, its override fails: %s"
     log.warning(told, pod["namespace"], pod["name"], template, complaint)
     telemetry.TEMPLATE_FALLBACKS.labels(template=template).inc()
-
-
-def _files_of(folder: Path, *, option: str) -> list[Path]:
-    """The files of a mounted ConfigMap: links through a hidden folder, which is left out."""
-    try:
-        return sorted(path for path in folder.iterdir() if not path.name.startswith(".") and path.is_file())
-    except OSError as error:
-        why = str(error.strerror).lower()
-        raise StartError(f"{folder} cannot be read: {why}; correct {option}") from error

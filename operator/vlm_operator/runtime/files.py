@@ -2,11 +2,14 @@
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from vlm_operator.api.documents import LARGEST_TEXT, UnusableTextError, only, parse
+
+CATALOGUE_SUFFIXES = (".yaml", ".yml", ".json")
+"""Of files in a folder, those that hold a catalogue."""
 
 
 class UnusableInputError(Exception):
@@ -17,6 +20,33 @@ def read_document(filename: str) -> Any:
     """The one YAML or JSON document in a file. Raises UnusableInputError."""
     with named(filename):
         return only(parse(text_of(filename)), "document")
+
+
+def catalogue_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
+    """The files that hold a catalogue: those given, and those in a folder by their suffixes; then the others of a folder.
+
+    Raises UnusableInputError.
+    """
+    files: list[Path] = []
+    others: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            for file in files_of(path):
+                (files if file.suffix in CATALOGUE_SUFFIXES else others).append(file)
+        else:
+            files.append(path)
+    return files, others
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The files in a folder, in the order of their names. Raises UnusableInputError.
+
+    In a mounted ConfigMap they are links through a hidden folder, which is left out.
+    """
+    try:
+        return sorted(path for path in folder.iterdir() if not path.name.startswith(".") and path.is_file())
+    except OSError as error:
+        raise UnusableInputError(f"{folder} cannot be read: {str(error.strerror).lower()}") from error
 
 
 def read_text(filename: str) -> str:

@@ -50,6 +50,18 @@ def test_what_an_admin_adds_is_found(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert found["memoryMiB"] == 50000
 
 
+def test_of_a_folder_every_file_of_a_catalogue_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"vendor": "nvidia", "memoryMib": 50000, "capability": "9.0"}
+    for name in ("X1", "X2"):
+        rows = [row | {"name": name, "productLabels": [f"NVIDIA-{name}"]}]
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump({"gpus": rows}))
+    (tmp_path / "notes.txt").write_text("none")
+    assert main(["gpus", "nvidia-x", "--catalogue", str(tmp_path), "-o", "json"]) == 0
+    said = capsys.readouterr()
+    assert [row["name"] for row in json.loads(said.out)] == ["X1", "X2"]
+    assert f"Warning: {tmp_path}/notes.txt is not read: its name must end with .yaml, .yml, .json" in said.err
+
+
 def test_an_addition_that_is_wrong_is_told_by_its_field(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "ours.yaml"
     file.write_text(yaml.safe_dump({"gpus": [{"name": "X1", "vendor": "nvidia", "memory": 1}]}))

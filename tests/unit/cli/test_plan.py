@@ -128,6 +128,32 @@ def test_against_an_older_spec_it_tells_what_restarts(plan: Any, tmp_path: Path)
     }
 
 
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ({"name": "llava"}, "has metadata.name llava, not qwen: that is another VLMDeployment"),
+        ({"name": "qwen", "namespace": "other"}, "has metadata.namespace other, not models: that is another"),
+        ({"name": "qwen"}, ""),
+    ],
+    ids=["a name", "a namespace", "no namespace stated"],
+)
+def test_another_deployment_is_not_compared_with(
+    plan: Any, tmp_path: Path, metadata: dict[str, str], said: str
+) -> None:
+    old = tmp_path / "old.yaml"
+    old.write_text(yaml.safe_dump(resource() | {"metadata": metadata}))
+    new = resource() | {"metadata": {"name": "qwen", "namespace": "models"}}
+    code, _, error = plan(new, "--against", str(old))
+    assert (code, said in error) == (2 if said else 0, True)
+
+
+def test_only_a_file_is_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "config.json"
+    config.write_text("{}")
+    assert main(["plan", "--config", str(config), "--against", str(config)]) == 2
+    assert "--against needs -f" in capsys.readouterr().err
+
+
 def test_a_restart_on_demand_is_a_change(plan: Any, tmp_path: Path) -> None:
     old = tmp_path / "old.yaml"
     old.write_text(yaml.safe_dump(resource()))

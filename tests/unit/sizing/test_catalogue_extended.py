@@ -37,6 +37,7 @@ GPU: dict[str, Any] = {
     "memoryMib": 24564,
     "capability": "8.9",
 }
+AWQ = {"format": "AWQ", "bits": 4, "mark": "sourced"}
 
 
 def extend(**document: Any) -> tuple[Catalogue, tuple[Finding, ...]]:
@@ -160,6 +161,36 @@ def test_of_two_rows_with_one_key_the_later_counts_and_a_warning_says_so() -> No
     match = catalogue.model("our/vl-7b")
     assert match is not None
     assert match.row.family == "Later"
+
+
+@pytest.mark.parametrize(
+    ("document", "field", "message"),
+    [
+        (
+            {"gpus": [GPU | {"productLabels": ["NVIDIA-X1", "NVIDIA-L4"]}]},
+            "ours.yaml: gpus[0]",
+            "NVIDIA-L4 has a row before; this one counts",
+        ),
+        (
+            {"models": [MODEL | {"quantised": [AWQ | {"repo": "Qwen/Qwen2.5-VL-7B-Instruct"}]}]},
+            "ours.yaml: models[0]",
+            "Qwen/Qwen2.5-VL-7B-Instruct has a row before; this one counts",
+        ),
+        (
+            {"models": [MODEL | {"hfId": "Qwen/Qwen2.5-VL-7B-Instruct-AWQ"}]},
+            "ours.yaml: models[0]",
+            "Qwen/Qwen2.5-VL-7B-Instruct-AWQ also names another row, that of Qwen/Qwen2.5-VL-7B-Instruct; this one counts",
+        ),
+    ],
+    ids=["a GPU", "a repository", "a model"],
+)
+def test_a_name_that_is_taken_from_another_row_is_told(document: dict[str, Any], field: str, message: str) -> None:
+    catalogue, findings = extend(**document)
+    assert [(f.reason, f.severity, f.field, f.message) for f in findings] == [(ROW_REPEATED, "Warning", field, message)]
+    name = message.split(" ", maxsplit=1)[0]
+    found = catalogue.gpu(name) or catalogue.model(name)
+    assert found is not None
+    assert (found.name if isinstance(found, GpuRow) else found.row.family) in ("X1", "Ours")
 
 
 def test_two_names_of_one_class_are_a_warning() -> None:

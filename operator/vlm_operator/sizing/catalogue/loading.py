@@ -29,7 +29,7 @@ from vlm_operator.sizing.catalogue.rows import (
 )
 
 ROW_REPEATED = "RowRepeated"
-"""Two rows of an admin's documents have the same key; the later one counts."""
+"""A row of an admin's documents has a name that another row has, too, other than by taking a built-in row's place."""
 
 _SHARED = "-SHARED"
 _SLICE = re.compile(r"^(?P<gpu>.+)-MIG-(?P<profile>[1-9]g\.[0-9]{1,3}gb)(?:\.me)?$")
@@ -37,7 +37,7 @@ _SLICE = re.compile(r"^(?P<gpu>.+)-MIG-(?P<profile>[1-9]g\.[0-9]{1,3}gb)(?:\.me)
 _MIB_PER_GB = 10**9 / 2**20
 _KEPT_BY_SLICES = ("productLabels", "capability")
 
-Row = TypeVar("Row", ModelRow, GpuRow, QuantizationRow)
+Further = TypeVar("Further", ModelRow, GpuRow)
 Model = TypeVar("Model", bound=ApiModel)
 
 
@@ -105,8 +105,14 @@ class Catalogue:
 
     @cached_property
     def _matches(self) -> dict[str, Match]:
-        repos = {repo.repo: Match(row=row, repo=repo) for row in self.models for repo in row.quantised}
-        return repos | {row.hf_id: Match(row=row) for row in self.models}
+        return {
+            name: match
+            for row in self.models
+            for name, match in (
+                (row.hf_id, Match(row=row)),
+                *((repo.repo, Match(row=row, repo=repo)) for repo in row.quantised),
+            )
+        }
 
     @cached_property
     def _gpus_by_label(self) -> dict[str, GpuRow]:
@@ -188,16 +194,19 @@ def extended(catalogue: Catalogue, documents: Mapping[str, object]) -> tuple[Cat
     """Return the catalogue with the rows of an admin's documents, and what is wrong with those that are left out.
 
     Each document, by its name, is a map with `models` and `gpus` (lists of rows) and `sources` (texts by key). A row
-    with the key of a known one takes its place: `hfId` of a model, the first of `productLabels` of a GPU.
+    with the key of a known one takes its place: `hfId` of a model, the first of `productLabels` of a GPU. Other names
+    that rows share are told.
     """
     findings: list[Finding] = []
     models: dict[str, ModelRow] = {}
     gpus: dict[str, GpuRow] = {}
     sources: dict[str, str] = {}
+    known: tuple[ModelRow | GpuRow, ...] = (*catalogue.models, *catalogue.gpus)
+    taken = {name: key_of(row) for row in known for name in _names_of(row)}
     for name, document in documents.items():
         lists = _sections(document, name, findings)
-        _add(models, lists["models"], ModelRow, f"{name}: models", findings)
-        _add(gpus, lists["gpus"], GpuRow, f"{name}: gpus", findings)
+        _add(models, lists["models"], ModelRow, f"{name}: models", findings=findings, taken=taken)
+        _add(gpus, lists["gpus"], GpuRow, f"{name}: gpus", findings=findings, taken=taken)
         sources |= lists["sources"]
     extension = replace(
         catalogue,
@@ -210,7 +219,14 @@ def extended(catalogue: Catalogue, documents: Mapping[str, object]) -> tuple[Cat
 
 def key_of(row: ModelRow | GpuRow) -> str:
     """Return what tells a row from all others of its kind."""
-    return row.hf_id if isinstance(row, ModelRow) else row.product_labels[0]
+    return _names_of(row)[0]
+
+
+def _names_of(row: ModelRow | GpuRow) -> tuple[str, ...]:
+    """Return all names by which a row is found, its key first."""
+    return (
+        (row.hf_id, *(repo.repo for repo in row.quantised)) if isinstance(row, ModelRow) else tuple(row.product_labels)
+    )
 
 
 def _sections(document: object, name: str, findings: list[Finding]) -> dict[str, Any]:
@@ -239,7 +255,15 @@ def _all_text(given: dict[object, object]) -> bool:
     return all(isinstance(part, str) for pair in given.items() for part in pair)
 
 
-def _add(rows: dict[str, Row], given: Iterable[object], kind: type[Row], name: str, findings: list[Finding]) -> None:
+def _add(
+    rows: dict[str, Further],
+    given: Iterable[object],
+    kind: type[Further],
+    name: str,
+    *,
+    findings: list[Finding],
+    taken: dict[str, str],
+) -> None:
     for index, values in enumerate(given):
         where = f"{name}[{index}]"
         try:
@@ -248,18 +272,23 @@ def _add(rows: dict[str, Row], given: Iterable[object], kind: type[Row], name: s
             findings += (invalid_field(details, root=kind, name=where) for details in error.errors())
             continue
         findings += _inconsistent(row, where)
-        key = key_of(row)  # type: ignore[arg-type]
-        if key in rows:
-            findings.append(_repeated(where, key))
+        key = key_of(row)
+        findings += (
+            _repeated(where, name, taken[name])
+            for name in _names_of(row)
+            if taken.get(name, key) != key or (name == key and key in rows)
+        )
+        taken |= dict.fromkeys(_names_of(row), key)
         rows[key] = row
 
 
-def _repeated(where: str, key: str) -> Finding:
+def _repeated(where: str, name: str, key: str) -> Finding:
+    before = "has a row before" if name == key else f"also names another row, that of {key}"
     return Finding(
         reason=ROW_REPEATED,
         severity="Warning",
         field=where,
-        message=f"{key} has a row before; this one counts",
+        message=f"{name} {before}; this one counts",
         advice="remove one of them",
     )
 
