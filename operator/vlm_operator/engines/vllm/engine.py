@@ -1,7 +1,7 @@
 """vLLM as an engine: the questions of `engines.base.Engine`, each answered by a module of this package."""
 
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from vlm_operator.api.findings import Finding
@@ -78,4 +78,4 @@ class Vllm:
 
 @cache
 def _script(name: str) -> str:
-    return (files("vlm_operator.engines.vllm") / "scripts" / name).read_text(encoding="utf-8")
+    return (Path(__file__).parent / "scripts" / name).read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 from vlm_operator.engines.vllm.versions import KNOWN_VERSIONS, facts_version, nearest_known
@@ -83,7 +83,7 @@ def known_flags(version: str) -> KnownFlags | None:
     kept_as = facts_version(version)
     if kept_as not in KNOWN_VERSIONS:
         return None
-    source = files("vlm_operator.engines.vllm") / "facts" / f"vllm_args_{kept_as}.json"
+    source = Path(__file__).parent / "facts" / f"vllm_args_{kept_as}.json"
     spellings: dict[str, Flag] = {}
     for name, facts in json.loads(source.read_text(encoding="utf-8")).items():
         flag = Flag(

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -185,7 +185,7 @@ def _part(model: type[ApiModel], value: Any) -> Any:
 
 
 def _read(name: str) -> dict[str, Any]:
-    text = (files("vlm_operator.sizing.catalogue") / f"{name}.json").read_text(encoding="utf-8")
+    text = (Path(__file__).parent / f"{name}.json").read_text(encoding="utf-8")
     document: dict[str, Any] = json.loads(text)
     return document
 
