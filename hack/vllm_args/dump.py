@@ -41,6 +41,8 @@ NUMBERS: dict[type, tuple[str, tuple[Any, ...]]] = {
     bool: ("boolean", (True,)),
 }
 """Types of values in an object, with examples of which one at least is allowed."""
+BOUNDS = ("ge", "gt", "le", "lt")
+"""What pydantic calls the bounds of a number."""
 NO_NUMBERS: tuple[Any, ...] = ("no-such-word", {}, [])
 
 
@@ -153,10 +155,17 @@ def members_of(parser: argparse.ArgumentParser, action: argparse.Action) -> dict
             return any(takes(parser, action, json.dumps({name: value})) for value in values)
 
         known = member_of(hints[name])
-        return known if known and holds(known, taken) else {}
+        return known | bounds(dataclass, name) if known and holds(known, taken) else {}
 
     found = {name: member(name) for name in names_of(dataclass) if name in hints}
     return {name: known for name, known in found.items() if known}
+
+
+def bounds(dataclass: type, name: str) -> dict[str, float]:
+    """Between which numbers a field must be (`ge`, `gt`, `le`, `lt`), as its pydantic class says."""
+    field = getattr(dataclass, "__pydantic_fields__", {}).get(name)
+    rules = field.metadata if field is not None else ()
+    return {bound: getattr(rule, bound) for rule in rules for bound in BOUNDS if hasattr(rule, bound)}
 
 
 def holds(member: dict[str, Any], taken: Callable[..., bool]) -> bool:

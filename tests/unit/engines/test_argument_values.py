@@ -23,6 +23,14 @@ REJECTED = [
     (["--log-level", "debug"], "does not take 'debug'"),
     (["--max-lora-rank", "7"], "does not take '7'"),
     (["--seed", "None"], "args[1]: --seed takes a whole number, not 'None'"),
+    (
+        ["--attention-config.sparse_mla_prefill_workspace_factor", "1"],
+        "--attention-config.sparse_mla_prefill_workspace_factor must be at least 2, and is '1'",
+    ),
+    (
+        ["--attention-config", '{"tokenspeed_mla_min_split_kv": 64k}'],
+        "--attention-config.tokenspeed_mla_min_split_kv must be at most 256, and is '64000'",
+    ),
     (["--seed", ""], "--seed takes a whole number, not ''"),
     (["--compilation-config", "None"], "takes JSON, and 'None' is none"),
     (["--override-generation-config", "None"], "takes JSON, and 'None' is none"),

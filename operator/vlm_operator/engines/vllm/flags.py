@@ -4,22 +4,24 @@ Names are compared exactly. vLLM itself accepts abbreviations (`--tensor-paralle
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from vlm_operator.engines.vllm.versions import KNOWN_VERSIONS, facts_version, nearest_known
 
 Kind = Literal["switch", "value", "optional", "list"]
 ValueType = Literal["integer", "number", "size", "json", "object-or-text", "object-or-pair"]
 MemberType = Literal["integer", "number", "boolean"]
+Bound = Literal["ge", "gt", "le", "lt"]
+BOUNDS: tuple[Bound, ...] = get_args(Bound)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """What may stand under a key of an object; only one of the three is given."""
+    """What may stand under a key of an object; only one of the first three is given."""
 
     keys: tuple[str, ...] = ()
     """The keys of an object."""
@@ -27,6 +29,8 @@ class Member:
     """The allowed words, compared exactly."""
     type: MemberType | None = None
     """What a value must be, as such or as text."""
+    bounds: Mapping[Bound, float] = field(default_factory=dict)
+    """Between which numbers it must be: greater or equal, greater than, less or equal, less than."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,15 +100,20 @@ def known_flags(version: str) -> KnownFlags | None:
             object=facts.get("object", False),
             suffixes=facts.get("suffixes", False),
             keys=tuple(facts.get("keys", ())),
-            members={key: _member(**member) for key, member in facts.get("members", {}).items()},
+            members={key: _member(member) for key, member in facts.get("members", {}).items()},
             negations=frozenset(facts.get("negations", ())),
         )
         spellings |= dict.fromkeys([name, *facts.get("aliases", []), *facts.get("negations", [])], flag)
     return KnownFlags(version=kept_as, spellings=spellings)
 
 
-def _member(*, keys: Sequence[str] = (), choices: Sequence[str] = (), type: MemberType | None = None) -> Member:  # noqa: A002 # the facts call it so
-    return Member(keys=tuple(keys), choices=tuple(choices), type=type)
+def _member(facts: Mapping[str, Any]) -> Member:
+    return Member(
+        keys=tuple(facts.get("keys", ())),
+        choices=tuple(facts.get("choices", ())),
+        type=facts.get("type"),
+        bounds={bound: facts[bound] for bound in BOUNDS if bound in facts},
+    )
 
 
 def assumed_flags(version: str) -> KnownFlags:

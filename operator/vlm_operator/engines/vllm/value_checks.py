@@ -1,15 +1,17 @@
 """What is wrong with the values of one flag of `spec.engine.args`, by the facts about vLLM's parser."""
 
 import json
+import operator
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
+from typing import Any
 
 from vlm_operator.api.findings import Finding
 from vlm_operator.engines.vllm import numbers
 from vlm_operator.engines.vllm.command_line import END_OF_FLAGS, Given
 from vlm_operator.engines.vllm.credentials import is_credential_name, quoted, shown
-from vlm_operator.engines.vllm.flags import Flag, KnownFlags, MemberType
+from vlm_operator.engines.vllm.flags import Bound, Flag, KnownFlags, MemberType
 
 INVALID_ARGUMENT = "InvalidArgument"
 """The engine would not start with an argument: it is unknown, or its value is missing, superfluous or not allowed."""
@@ -22,6 +24,12 @@ _WANTED = {
     "boolean": ("true or false", "write one of them"),
 }
 """What a value must be, and the way out, by its type."""
+_BOUNDS: dict[Bound, tuple[Callable[[Any, Any], bool], str]] = {
+    "ge": (operator.ge, "at least"),
+    "gt": (operator.gt, "more than"),
+    "le": (operator.le, "at most"),
+    "lt": (operator.lt, "less than"),
+}
 _OBJECTS = frozenset({"json", "object-or-text", "object-or-pair"})
 _PAIR = frozenset({"name", "path"})
 _BRACED = re.compile(r"\s*{.*}\s*", re.DOTALL)
@@ -178,6 +186,17 @@ def _members_are_right(given: Given, flag: Flag, members: dict[str, object]) -> 
             yield _no_number(
                 given.index, name, member.type, quoted(value if isinstance(value, str) else json.dumps(value))
             )
+        elif member and member.bounds:
+            yield from _is_within(given, name, member.bounds, value)
+
+
+def _is_within(given: Given, name: str, bounds: Mapping[Bound, float], value: object) -> Iterator[Finding]:
+    number = numbers.number(value) if isinstance(value, str) else value
+    for bound, limit in bounds.items():
+        holds, words = _BOUNDS[bound]
+        if not holds(number, limit):
+            told = quoted(value if isinstance(value, str) else json.dumps(value))
+            yield _invalid(given.index, f"{name} must be {words} {limit:g}, and is {told}", "correct it")
 
 
 def _is_of(value: object, type_: MemberType) -> bool:
