@@ -74,7 +74,7 @@ def test_every_golden_pod_passes_and_is_stored_as_written(control_plane: Control
         assert stored["metadata"].get("annotations", {}) == pod["metadata"]["annotations"], name
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@settings(max_examples=40, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(spec=supported_specs())
 def test_the_pod_of_any_spec_is_a_restricted_one(
     control_plane: ControlPlane, restricted: str, spec: VLMDeploymentSpec

@@ -10,13 +10,12 @@ from vlm_operator.api.findings import Finding
 from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.sizing import checks, verdict
 from vlm_operator.sizing.fit import Question
-from vlm_operator.sizing.images import RefusedImageError, image_tokens
 from vlm_operator.sizing.memory import Memory
 from vlm_operator.sizing.parallelism import obstacle
 from vlm_operator.sizing.subject import Subject
 from vlm_operator.sizing.verdict import Trial
 
-SAMPLE_SIZES = ((224, 224), (1024, 1024), (1920, 1080))
+SAMPLE_SIZES = ((224, 224), checks.ORDINARY_IMAGE, (1920, 1080))
 """Images whose tokens are told, width and height in pixels."""
 SECTIONS = tuple(f"spec.{field.alias}" for field in VLMDeploymentSpec.model_fields.values())
 """Order of the fields in a spec, by which findings are sorted."""
@@ -89,25 +88,13 @@ def _order(finding: Finding) -> tuple[bool, int]:
 
 
 def _image_tokens(subject: Subject) -> dict[str, int | None]:
-    tokens = {f"{width}x{height}": _tokens(subject, width, height) for width, height in SAMPLE_SIZES}
+    tokens = {f"{width}x{height}": checks.tokens_of(subject, width, height) for width, height in SAMPLE_SIZES}
     most = checks.largest(subject)
     if most is not None:
         key = f"{most.width}x{most.height}"
         tokens.pop(key, None)  # a sample of this size moves to the end
         tokens[key] = most.tokens
     return tokens
-
-
-def _tokens(subject: Subject, width: int, height: int) -> int | None:
-    """Tokens of an image; None when the way of resizing is unknown or refuses the image."""
-    sizes, limits = subject.architecture, subject.spec.multimodal
-    if sizes is None or sizes.images is None:
-        return None
-    bounds = {"min_pixels": limits.min_pixels, "max_pixels": limits.max_pixels}
-    try:
-        return image_tokens(sizes.images, width, height, vision=sizes.vision, **bounds)
-    except RefusedImageError:
-        return None
 
 
 def _hundredths(number: float | None) -> float | None:

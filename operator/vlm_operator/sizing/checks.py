@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterator
 from vlm_operator.api.findings import Finding
 from vlm_operator.sizing import devices, parallelism, quantization, versions
 from vlm_operator.sizing.catalogue.sizes import expected_sizes, published_size, size_agrees
-from vlm_operator.sizing.images import ImageSize, largest_image, largest_photo, takes_pixel_limits
+from vlm_operator.sizing.images import (
+    ImageSize,
+    RefusedImageError,
+    image_tokens,
+    largest_image,
+    largest_photo,
+    takes_pixel_limits,
+)
 from vlm_operator.sizing.images.settings import settings_of
 from vlm_operator.sizing.subject import Subject, choices
 
@@ -23,7 +30,10 @@ ARCHITECTURE_IGNORED = "ArchitectureIgnored"
 CONTEXT_TOO_LONG = "ContextTooLong"
 """maxModelLen is beyond what the model was made for."""
 IMAGE_EXCEEDS_CONTEXT = "ImageExceedsContext"
-"""One image takes more tokens than a request may have."""
+"""One image takes more tokens than a request may have. An error where the spec asks for such images or where ordinary ones
+are too large; the engine runs without the largest ones that the model would allow, and refuses them one by one."""
+ORDINARY_IMAGE = (1024, 1024)
+"""Width and height in pixels of an image that every deployment is expected to take."""
 IMAGES_EXCEED_CONTEXT = "ImagesExceedContext"
 """The allowed number of largest images takes more tokens than a request may have."""
 IMAGE_EXCEEDS_BUDGET = "ImageExceedsEncoderBudget"
@@ -162,22 +172,38 @@ def _has_free_resolution(subject: Subject) -> bool:
 
 
 def _too_large(subject: Subject, image: ImageSize, tokens: int) -> Finding:
-    """Exactly as many tokens as the context has would leave none for a question: such images are refused one by one."""
+    """Exactly as many tokens as the context has would leave none for a question."""
     free = _has_free_resolution(subject)
     longer = f"set maxModelLen above {image.tokens}"
     pixels = _most_pixels(subject) * (tokens // 2) // image.tokens
     limits = "minPixels and maxPixels" if pixels < (subject.spec.multimodal.min_pixels or 0) else "maxPixels"
     advice = f"set {limits} to {pixels}, with which an image takes half of that, or {longer}" if free else longer
+    given, ordinary = subject.spec.multimodal, tokens_of(subject, *ORDINARY_IMAGE)
+    asked = free and (given.max_pixels or given.min_pixels)
+    wrong = image.tokens > tokens and (asked or ordinary is None or ordinary > tokens)
     return Finding(
         reason=IMAGE_EXCEEDS_CONTEXT,
-        severity="Error" if image.tokens > tokens else "Warning",
+        severity="Error" if wrong else "Warning",
         field="spec.multimodal.maxPixels" if free else "spec.model.maxModelLen",
         message=(
             f"the largest image allowed ({image.width}x{image.height}) takes {image.tokens} tokens,"
             f" and a request has {tokens} at most{subject.doubt('images')}"
+            f"{'' if wrong else ': such images are refused one by one'}"
         ),
         advice=advice,
     )
+
+
+def tokens_of(subject: Subject, width: int, height: int) -> int | None:
+    """Tokens of an image; None when the way of resizing is unknown or refuses the image."""
+    sizes, limits = subject.architecture, subject.spec.multimodal
+    if sizes is None or sizes.images is None:
+        return None
+    bounds = {"min_pixels": limits.min_pixels, "max_pixels": limits.max_pixels}
+    try:
+        return image_tokens(sizes.images, width, height, vision=sizes.vision, **bounds)
+    except RefusedImageError:
+        return None
 
 
 def _most_pixels(subject: Subject) -> int:

@@ -32,6 +32,9 @@ BATCHED_TOKENS_OLD_IMAGES = 5120
 A100_CAPABILITY = "8.0"
 UNLIMITED = 999
 """Items of a request where there is no limit: vLLM's own."""
+FEWER_FRAMES_SINCE: Version = (0, 11)
+PAIRS_OF_FRAMES, PAIRS_OF_FRAMES_BEFORE = 7, 8
+"""Pairs of frames in the longest video that the engine measures with."""
 _FREE_VIDEO = frozenset({"Qwen2VL", "Qwen3VL", "Glm4V"})
 """Rules whose videos are bounded by pixels."""
 _LARGE_SIDE = 8192
@@ -145,7 +148,7 @@ def profiled_images(architecture: Architecture, load: Load, chosen: Settings, ve
         return NO_IMAGES
     if architecture.images is None:
         return None
-    tokens, patches = _largest_item(architecture, architecture.images, load, chosen)
+    tokens, patches = _largest_item(architecture, architecture.images, load, chosen, version)
     if architecture.name == "MllamaForConditionalGeneration":
         return Images(count=chosen.max_num_seqs, tokens=tokens, patches=patches)
     longest = chosen.max_model_len
@@ -157,21 +160,25 @@ def profiled_images(architecture: Architecture, load: Load, chosen: Settings, ve
     return Images(count=count, tokens=tokens, patches=patches)
 
 
-def _largest_item(architecture: Architecture, rule: ImageTokens, load: Load, chosen: Settings) -> tuple[int, int]:
+def _largest_item(
+    architecture: Architecture, rule: ImageTokens, load: Load, chosen: Settings, version: Version
+) -> tuple[int, int]:
     """Tokens and patches of the largest image or, where videos are not turned off, video.
 
-    Frames add up: limits on the pixels of one frame do not bound a video, only the context and the family's own limit
-    do. Families whose video rule is not known are taken by their images.
+    Of Qwen2-VL a video has as many pairs of the largest frames as the context takes, up to a number that vLLM sets, and
+    one pair at least. Other families have a limit on the pixels of all frames. Those whose rule for videos is not known
+    are taken by their images. Source: `get_max_video_tokens` in vLLM's model files.
     """
     vision, least, most = architecture.vision, load.min_pixels, load.max_pixels
     image = largest_image(rule, vision=vision, min_pixels=least, max_pixels=most)
     if load.videos_per_prompt == 0 or rule.rule not in _FREE_VIDEO:
         return image.tokens, image.patches
     if rule.rule == "Qwen2VL":
-        longest = max(image.tokens, largest_image(rule, vision=vision).tokens)
-    else:
-        sides = (_LARGE_SIDE, _LARGE_SIDE)
-        longest = video_tokens(rule, 2, *sides, vision=vision, min_pixels=least, max_pixels=most) or 0
+        most_pairs = PAIRS_OF_FRAMES if version >= FEWER_FRAMES_SINCE else PAIRS_OF_FRAMES_BEFORE
+        room = most_pairs if chosen.max_model_len is None else chosen.max_model_len // image.tokens
+        pairs = max(1, min(most_pairs, room))
+        return image.tokens * pairs, image.patches * pairs
+    longest = video_tokens(rule, 2, _LARGE_SIDE, _LARGE_SIDE, vision=vision, min_pixels=least, max_pixels=most) or 0
     video = min(longest, chosen.max_model_len or longest)
     if video <= image.tokens:
         return image.tokens, image.patches

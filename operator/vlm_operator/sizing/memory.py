@@ -59,7 +59,7 @@ OTHER_PIPELINE = 1024 * MIB
 OLD_CONTEXT_ALONE, OLD_CONTEXT_PARALLEL = 300 * MIB, 1400 * MIB
 """What older versions count besides: their logs show 0.35 to 3.6 GiB."""
 GRAPHS_BASE, GRAPHS_PER_LAYER = 256 * MIB, 8 * MIB
-"""CUDA graphs: logs show 0.1 to 0.65 GiB for 24 to 40 layers."""
+"""CUDA graphs: logs show 0.1 to 0.65 GiB for 24 to 40 layers. Where they come on top of the budget, half of this is sure."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +78,8 @@ class Memory:
     """CUDA graphs; taken from the budget or on top of it, by version."""
     other: int
     """Outside PyTorch: NCCL and growth of the context."""
+    beside: int
+    """What the process takes beside the budget, at the least."""
     kv: int | None
     """What is left for the KV cache; negative when the rest is already too much."""
     kv_needed: int | None
@@ -162,7 +164,9 @@ def _stage(case: _Case, stage: Stage) -> Memory:
     if chosen.max_model_len is not None:
         needed = _request(case, stage, tokens=chosen.max_model_len)
     requests = None if kv is None or needed is None else max(0.0, kv / needed) * case.layout.data
-    limit = _obstacle(case, stage, charged=charged, weights=weights or 0, peak=peak or 0, needed=needed or 0)
+    beside = CONTEXT + (graphs // 2 if V1_SINCE <= case.version < GRAPHS_IN_BUDGET_SINCE else 0)
+    taken = _Taken(charged=charged, beside=beside, weights=weights or 0, peak=peak or 0, needed=needed or 0)
+    limit = _obstacle(case, stage, taken)
     fits: bool | None = False
     if limit is None and device.cuda_bytes is not None and requests is not None:
         fits = True
@@ -176,6 +180,7 @@ def _stage(case: _Case, stage: Stage) -> Memory:
         activation=peak,
         graphs=graphs,
         other=other,
+        beside=beside,
         kv=kv,
         kv_needed=needed,
         kv_tokens=None if requests is None else int(requests * (chosen.max_model_len or 0)),
@@ -187,23 +192,34 @@ def _stage(case: _Case, stage: Stage) -> Memory:
     )
 
 
-def _obstacle(case: _Case, stage: Stage, *, charged: int, weights: int, peak: int, needed: int) -> Limit | None:
-    """What keeps the engine from starting, as far as it is known: what is unknown comes as 0."""
+@dataclass(frozen=True, kw_only=True)
+class _Taken:
+    """What is taken of a GPU, in bytes; what is unknown is 0."""
+
+    charged: int
+    beside: int
+    weights: int
+    peak: int
+    needed: int
+
+
+def _obstacle(case: _Case, stage: Stage, taken: _Taken) -> Limit | None:
+    """What keeps the engine from starting, as far as it is known."""
     gpu = case.device.cuda_bytes
     if gpu is None:
         return None
     budget = gpu * case.device.memory_utilization
-    if case.version >= V1_SINCE and budget > gpu - CONTEXT:
+    if case.version >= V1_SINCE and budget > gpu - taken.beside:
         return "Budget"
-    loading = weights
+    loading = taken.weights
     if case.load.online_quantization is not None and case.version < ONLINE_BY_LAYER_SINCE:
         loading = rank_weights(case.architecture, case.layout, stage) or 0
-    left = budget - charged - weights
+    left = budget - taken.charged - taken.weights
     if left <= 0 or loading > gpu - CONTEXT:
         return "Weights"
-    if left <= peak:
+    if left <= taken.peak:
         return "Activation"
-    return "KV" if left - peak < needed else None
+    return "KV" if left - taken.peak < taken.needed else None
 
 
 def _peak(case: _Case, stage: Stage) -> int | None:

@@ -13,7 +13,7 @@ from vlm_operator.sizing import quantization
 from vlm_operator.sizing.checks import largest
 from vlm_operator.sizing.devices import Candidate, candidates
 from vlm_operator.sizing.fit import RESERVE, Change, Question, changes, leaves_reserve
-from vlm_operator.sizing.memory import CONTEXT, GIB, Device, Layout, Limit, Load, Memory
+from vlm_operator.sizing.memory import GIB, Device, Layout, Limit, Load, Memory
 from vlm_operator.sizing.parallelism import allowed_degrees, encoder_in_shares, obstacle
 from vlm_operator.sizing.quantization import group_size, stated_bits
 from vlm_operator.sizing.subject import Subject, choices
@@ -194,8 +194,9 @@ def _does_not_fit(subject: Subject, tried: Trial, limit: Limit) -> Finding:
         field = tried.candidate.field
     if limit == "Budget":
         gpu = tried.question.device.cuda_bytes or 0
-        message = f"{_budget(tried)}, and a starting process needs {_gib(CONTEXT)} GiB besides"
-        advice = f"set memoryUtilization to {int(100 * (gpu - CONTEXT) / gpu)} or less"
+        beside = tried.memory.beside
+        message = f"{_budget(tried)}, and a starting process needs {_gib(beside)} GiB besides"
+        advice = f"set memoryUtilization to {int(100 * (gpu - beside) / gpu)} or less"
     else:
         message, advice = arithmetic(subject, tried), _way_out(subject, tried)
     if other := subject.engine.settings.get("OtherSum"):

@@ -182,7 +182,7 @@ def test_the_specs_as_written_and_as_stored_are_equal() -> None:
     assert written == stored
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(specs())
 def test_a_spec_survives_being_stored_and_read(spec: VLMDeploymentSpec) -> None:
     assert VLMDeploymentSpec.model_validate(spec.model_dump(mode="json")) == spec
@@ -190,7 +190,7 @@ def test_a_spec_survives_being_stored_and_read(spec: VLMDeploymentSpec) -> None:
     assert VLMDeploymentSpec.model_validate_json(spec.model_dump_json(exclude_defaults=True)) == spec
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(raw_specs())
 def test_reading_takes_any_valid_spec(raw: dict[str, Any]) -> None:
     spec, findings = read_spec(raw)
@@ -198,7 +198,7 @@ def test_reading_takes_any_valid_spec(raw: dict[str, Any]) -> None:
     assert {finding.reason for finding in findings} <= {"NotSupportedYet"}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(raw_supported_specs(), supported_specs())
 def test_supported_specs_are_free_of_findings(raw: dict[str, Any], spec: VLMDeploymentSpec) -> None:
     assert read_spec(raw)[1] == ()
@@ -213,7 +213,6 @@ JSON = st.recursive(
 FIELDS = st.sampled_from([str(field.alias) for field in VLMDeploymentSpec.model_fields.values()])
 
 
-@settings(deadline=None)
 @given(st.dictionaries(FIELDS, JSON, max_size=6) | JSON)
 def test_no_input_crashes_the_reading(raw: Any) -> None:
     spec, findings = read_spec(raw)

@@ -4,7 +4,7 @@ import re
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import durations, memory_sizes, quantities
@@ -77,7 +77,6 @@ def matching(pattern: patterns.Pattern) -> st.SearchStrategy[str]:
     return st.from_regex(pattern.regex, fullmatch=True).filter(lambda text: len(text) <= 24)
 
 
-@settings(deadline=None)
 @given(durations() | matching(patterns.DURATION))
 def test_canonical_durations_keep_the_value_and_are_canonical(text: str) -> None:
     canonical = canonical_duration(text)
@@ -85,13 +84,11 @@ def test_canonical_durations_keep_the_value_and_are_canonical(text: str) -> None
     assert canonical_duration(canonical) == canonical
 
 
-@settings(deadline=None)
 @given(durations())
 def test_a_canonical_duration_is_a_valid_duration(text: str) -> None:
     assert re.match(patterns.DURATION.regex, canonical_duration(text))
 
 
-@settings(deadline=None)
 @given(quantities().map(str) | matching(patterns.QUANTITY))
 def test_canonical_quantities_keep_the_value_and_are_valid(text: str) -> None:
     canonical = canonical_quantity(text)
@@ -101,7 +98,6 @@ def test_canonical_quantities_keep_the_value_and_are_valid(text: str) -> None:
     assert len(canonical) <= 24
 
 
-@settings(deadline=None)
 @given(memory_sizes() | matching(patterns.MEMORY))
 def test_canonical_memory_keeps_whole_bytes_and_is_valid(text: str) -> None:
     canonical = canonical_memory(text)

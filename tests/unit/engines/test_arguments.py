@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from strategies import supported_specs
 from vlm_operator.api.spec import VLMDeploymentSpec
@@ -84,7 +84,7 @@ def test_auto_must_be_resolved_before() -> None:
         engine("vLLM").resolve(inputs(parallelism={"tensor": "Auto"}))
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(supported_specs())
 def test_every_argument_is_known_to_the_engine_under_exactly_this_name(spec: VLMDeploymentSpec) -> None:
     known, own = assumed_flags(version_of(spec.engine)), spec.engine.args

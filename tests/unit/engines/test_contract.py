@@ -9,7 +9,7 @@ import re
 from typing import Any, get_args
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strategies import supported_specs
@@ -34,7 +34,7 @@ METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 
 every_type = pytest.mark.parametrize("type_", TYPES)
 every_engine = pytest.mark.parametrize("chosen", ENGINES.values(), ids=ENGINES)
-thoroughly = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40)
+thoroughly = settings(max_examples=40)
 
 
 def inputs_with(**engine_fields: Any) -> PodInputs:

@@ -69,7 +69,7 @@ def test_a_process_gets_the_words_as_they_were_written() -> None:
     assert environment == told
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.text(alphabet="$()HOMEab {}'\"\n-", max_size=12), max_size=6), st.text("$()HOME a", max_size=12))
 def test_any_words_survive_the_kubelet(args: list[str], told: str) -> None:
     words, variables = started(container_of(args, told))

@@ -5,7 +5,7 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from strategies import supported_specs
 from vlm_operator.engines import rendering
@@ -64,7 +64,7 @@ def test_an_override_is_used_until_another_is_installed() -> None:
     assert len(pod_of("everything-set")["spec"]["containers"]) == 1
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(supported_specs())
 def test_an_override_that_passed_renders_any_resource(spec: Any) -> None:
     override = probed_once()

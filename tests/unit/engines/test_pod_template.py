@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2.exceptions import UndefinedError
 
@@ -31,7 +31,7 @@ identities = st.builds(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(supported_specs(), identities)
 def test_the_rendered_pod_equals_the_plain_one_also_after_storage(
     spec: VLMDeploymentSpec, identity: PodIdentity

@@ -153,4 +153,4 @@ class Operations(RuleBasedStateMachine):
 
 
 TestOperations = Operations.TestCase
-TestOperations.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
+TestOperations.settings = settings(max_examples=50, stateful_step_count=40)

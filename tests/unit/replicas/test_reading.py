@@ -188,7 +188,7 @@ pods = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(pods)
 def test_no_pod_that_an_api_server_may_hold_is_too_odd(obj: dict[str, Any]) -> None:
     found = read(obj)

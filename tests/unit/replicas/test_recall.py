@@ -27,7 +27,7 @@ failures = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(failures)
 def test_what_is_published_comes_back(known: list[SlotFailure]) -> None:
     memory = Memory(revision="any", failures=tuple(known))

@@ -185,7 +185,7 @@ def test_a_restart_on_demand_makes_a_revision() -> None:
     assert len({revision_of(PodInputs.of(spec, restarted_at=restart)) for restart in restarts}) == 3
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(specs(), specs())
 def test_two_specs_share_a_revision_only_if_they_mean_the_same_pod(
     one: VLMDeploymentSpec, two: VLMDeploymentSpec
@@ -194,7 +194,7 @@ def test_two_specs_share_a_revision_only_if_they_mean_the_same_pod(
     assert (revision_of(a) == revision_of(b)) == (canonical_inputs(a) == canonical_inputs(b))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(raw_supported_specs(), st.randoms(use_true_random=False))
 def test_the_order_of_keys_does_not_matter(raw: dict[str, Any], random: Any) -> None:
     def shuffled(value: Any) -> Any:
@@ -206,7 +206,7 @@ def test_the_order_of_keys_does_not_matter(raw: dict[str, Any], random: Any) -> 
     assert revision_of(one) == revision_of(two)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(raw_supported_specs())
 def test_a_spec_as_the_api_server_returns_it_is_the_same_revision(raw: dict[str, Any]) -> None:
     """The API server fills in the defaults of the schema and JSON keeps no spelling of numbers."""

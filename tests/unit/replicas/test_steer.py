@@ -270,7 +270,7 @@ any_replica = st.builds(
 crowds = st.lists(any_replica, unique_by=lambda r: r.name, max_size=8)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(crowds, st.integers(0, 5))
 def test_a_ready_replica_goes_only_when_enough_others_are_ready(there: list[Replica], wanted: int) -> None:
     gone = {retirement.replica.uid for retirement in retire(there, wanted=wanted, revision="new")}
@@ -278,14 +278,14 @@ def test_a_ready_replica_goes_only_when_enough_others_are_ready(there: list[Repl
         assert sum(r.ready for r in there if r.uid not in gone) >= wanted
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(crowds, st.integers(0, 5))
 def test_there_is_never_more_than_the_surge_above_what_is_wanted(there: list[Replica], wanted: int) -> None:
     found = steered(*there, wanted=wanted)
     assert len(there) - len(removed(found)) + len(created(found)) <= wanted + (SURGE if wanted else 0)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(crowds, st.integers(0, 5), st.randoms(use_true_random=False))
 def test_the_step_does_not_depend_on_the_order_of_the_facts(there: list[Replica], wanted: int, random: Any) -> None:
     one, two = steered(*there, wanted=wanted), steered(*random.sample(there, len(there)), wanted=wanted)
@@ -296,7 +296,7 @@ def test_the_step_does_not_depend_on_the_order_of_the_facts(there: list[Replica]
 troubled = st.lists(st.booleans(), min_size=1, max_size=8)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(troubled, st.integers(1, 5))
 def test_of_those_that_load_the_ones_in_trouble_go_first(in_trouble: list[bool], wanted: int) -> None:
     there = [loading(slot, trouble=TROUBLE if bad else None) for slot, bad in enumerate(in_trouble)]

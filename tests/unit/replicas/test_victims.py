@@ -67,7 +67,7 @@ replicas = st.lists(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(replicas, st.integers(0, 9), st.randoms(use_true_random=False))
 def test_the_answer_does_not_depend_on_the_order_of_the_facts(found: list[Replica], surplus: int, random: Any) -> None:
     victims = choose_victims(found, surplus=surplus, revision="new")
@@ -75,7 +75,7 @@ def test_the_answer_does_not_depend_on_the_order_of_the_facts(found: list[Replic
     assert len(victims) == min(surplus, len(found))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(replicas, st.integers(1, 8))
 def test_one_more_victim_leaves_the_others_what_they_are(found: list[Replica], surplus: int) -> None:
     fewer = choose_victims(found, surplus=surplus - 1, revision="new")

@@ -217,12 +217,10 @@ def test_an_override_that_fails_later_gives_way_for_that_pod(tmp_path: Path, cap
     assert telemetry.REGISTRY.get_sample_value("vlm_operator_template_fallbacks_total", counted) == before + 1
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}", "did not end within 3 s"),
-        ("x: {{ 'a' * 900000000 }}", "takes too much memory"),
-    ],
-)
-def test_an_override_that_never_ends_or_takes_all_memory_is_stopped(text: str, sentence: str) -> None:
-    assert sentence in trial(TEMPLATE, OURS + text, seconds=3)
+def test_an_override_that_never_ends_is_stopped() -> None:
+    text = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+    assert "did not end within 3 s" in trial(TEMPLATE, OURS + text, seconds=3)
+
+
+def test_an_override_that_takes_all_memory_is_stopped() -> None:
+    assert "takes too much memory" in trial(TEMPLATE, OURS + "x: {{ 'a' * 900000000 }}")

@@ -89,7 +89,7 @@ class Election(RuleBasedStateMachine):
             process.give_up()
 
 
-Election.TestCase.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)
+Election.TestCase.settings = settings(max_examples=60, stateful_step_count=50)
 TestElection = Election.TestCase
 
 

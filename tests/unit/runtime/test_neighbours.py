@@ -103,7 +103,7 @@ class Neighbourhood(RuleBasedStateMachine):
             process.give_up()
 
 
-Neighbourhood.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+Neighbourhood.TestCase.settings = settings(max_examples=40, stateful_step_count=30)
 TestNeighbourhood = Neighbourhood.TestCase
 
 

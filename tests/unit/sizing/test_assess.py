@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import supported_specs
@@ -103,7 +103,8 @@ def test_auto_without_a_degree_is_an_error_even_so() -> None:
 
 
 def test_auto_is_resolved() -> None:
-    found = answer(gpu={"products": [L4]}, parallelism={"tensor": "Auto", "data": 2})
+    alone = {"limitsPerPrompt": {"video": 0}}
+    found = answer(gpu={"products": [L4]}, parallelism={"tensor": "Auto", "data": 2}, multimodal=alone)
     assert (found.tensor_parallel, found.gpus_per_replica) == (2, 4)
     assert found.findings == ()
 
@@ -131,7 +132,6 @@ LABELS = st.lists(st.sampled_from([row.product_labels[0] for row in builtin().gp
 KNOWN = st.fixed_dictionaries({"name": NAMES, "labels": LABELS, "auto": st.booleans()})
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(supported_specs(), KNOWN, st.sampled_from(VERSIONS), st.sampled_from([None, 1, 4, 8]))
 def test_every_spec_has_an_answer(
     of: VLMDeploymentSpec, known: dict[str, Any], version: str, gpus_per_node: int | None

@@ -142,7 +142,19 @@ def test_the_context_of_a_model(sections: dict[str, Any], severity: str | None) 
 
 
 IMAGES = [
-    ("fewer tokens than the largest image", {"model": {"maxModelLen": 8192}}, "Error", "spec.multimodal.maxPixels"),
+    (
+        "fewer tokens than the largest image that the model allows",
+        {"model": {"maxModelLen": 8192}},
+        "Warning",
+        "spec.multimodal.maxPixels",
+    ),
+    (
+        "fewer than the largest image that the spec allows",
+        {"model": {"maxModelLen": 8192}, "multimodal": {"maxPixels": 12845056}},
+        "Error",
+        "spec.multimodal.maxPixels",
+    ),
+    ("fewer than an ordinary image", {"model": {"maxModelLen": 1024}}, "Error", "spec.multimodal.maxPixels"),
     (
         "as many, which leaves none for a question",
         {"model": {"maxModelLen": 16384}},
@@ -176,7 +188,8 @@ def test_the_advised_pixels_make_the_image_fit() -> None:
     found = only(check(model={"maxModelLen": 8192}), "ImageExceedsContext")
     assert found.sentence() == (
         "spec.multimodal.maxPixels: the largest image allowed (3584x3584) takes 16384 tokens, and a request has 8192 at"
-        " most; set maxPixels to 3211264, with which an image takes half of that, or set maxModelLen above 16384"
+        " most: such images are refused one by one; set maxPixels to 3211264, with which an image takes half of that, or"
+        " set maxModelLen above 16384"
     )
     image = largest(subject(model={"maxModelLen": 8192}, multimodal={"maxPixels": 3211264}))
     assert image is not None

@@ -51,14 +51,16 @@ def test_what_is_given_is_kept() -> None:
 @pytest.mark.parametrize(
     ("load", "count", "tokens"),
     [
-        (Load(), 1, 16_384),
+        (Load(), 1, 114_688),  # a log of 0.24 says so
+        (Load(max_model_len=32_768), 1, 32_768),
+        (Load(max_model_len=8192), 1, 16_384),
         (Load(images_per_prompt=0, videos_per_prompt=0), 0, 0),
         (Load(max_pixels=1_003_520, videos_per_prompt=0), 1, 1280),
         (Load(max_pixels=1_003_520, videos_per_prompt=0, max_num_batched_tokens=8192), 6, 1280),
         (Load(max_pixels=1_003_520, videos_per_prompt=0, images_per_prompt=1, max_num_seqs=2,
               max_num_batched_tokens=8192), 2, 1280),
-        (Load(max_pixels=1_003_520), 1, 16_384),
-        (Load(max_pixels=1_003_520, max_model_len=8192), 1, 8192),
+        (Load(max_pixels=1_003_520), 1, 8960),
+        (Load(max_pixels=1_003_520, max_model_len=8192), 1, 7680),
     ],
 )  # fmt: skip
 def test_the_engine_measures_with_the_largest_items_that_a_step_takes(load: Load, count: int, tokens: int) -> None:

@@ -19,8 +19,8 @@ from vlm_operator.sizing.fit import (
 from vlm_operator.sizing.memory import GIB, Layout, Load
 
 L4 = replace(L40S, cuda_bytes=round(22.06 * GIB))
-TOO_LONG = Question(QWEN25_VL_7B, L4, Layout(), Load(), V33)
-"""Qwen2.5-VL-7B in 16 bit with its whole context of 128,000 tokens on 22 GiB."""
+TOO_LONG = Question(QWEN25_VL_7B, L4, Layout(), Load(videos_per_prompt=0), V33)
+"""Qwen2.5-VL-7B in 16 bit with its whole context of 128,000 tokens, and images alone, on 22 GiB."""
 UNKNOWN = Question(changed(QWEN25_VL_7B, images=None), L40S, Layout(), Load(), V33)
 
 
@@ -54,14 +54,14 @@ def test_what_is_unknown_has_no_answers() -> None:
 
 
 def test_requests_at_once_by_hand() -> None:
-    question = replace(TOO_LONG, device=L40S, load=Load(max_num_seqs=512))
+    question = replace(TOO_LONG, device=L40S, load=Load(max_num_seqs=512, videos_per_prompt=0))
     kv = question.memory.kv
     assert concurrency(question, tokens=8192) == pytest.approx(kv / (8192 * 57_344))
     assert concurrency(question, tokens=16) == 512  # no more than its limit of sequences
 
 
 def test_an_image_counts_with_its_tokens_and_is_bounded_by_the_pixels_allowed() -> None:
-    question = replace(TOO_LONG, device=L40S, load=Load(max_num_seqs=512))
+    question = replace(TOO_LONG, device=L40S, load=Load(max_num_seqs=512, videos_per_prompt=0))
     assert concurrency_with_images(question, width=1024, height=1024, text_tokens=1000) == concurrency(
         question, tokens=1369 + 1000
     )
@@ -113,13 +113,13 @@ def test_smaller_images_are_proposed_where_the_encoder_is_too_much() -> None:
 
 def test_videos_off_is_proposed_where_small_images_do_not_help() -> None:
     load = Load(max_model_len=16_384, max_num_seqs=16, max_pixels=1_003_520)
-    tight = Question(QWEN25_VL_7B, replace(L40S, cuda_bytes=round(20.1 * GIB)), Layout(), load, V33)
+    tight = Question(QWEN25_VL_7B, replace(L40S, cuda_bytes=round(19.0 * GIB)), Layout(), load, V33)
     assert tight.memory.fits is False
     assert {change.kind for change in changes(tight)} >= {"Videos"}
 
 
 def test_half_the_cache_is_proposed_where_the_cache_is_short() -> None:
-    load = Load(max_model_len=60_000, max_num_seqs=16)
+    load = Load(max_model_len=60_000, max_num_seqs=16, videos_per_prompt=0)
     found = {change.kind: change.value for change in changes(replace(TOO_LONG, load=load))}
     assert found["KvCacheDtype"] == "FP8"
 

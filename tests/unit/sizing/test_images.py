@@ -144,7 +144,7 @@ def test_patches_are_those_before_merging(name: ImageRule, expected: int) -> Non
 sides = st.integers(1, 200) | st.integers(1, 9000) | st.integers(1, 200_000)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from(RULES), sides, sides)
 def test_every_image_costs_something_and_none_more_than_the_largest(name: ImageRule, width: int, height: int) -> None:
     rule = rule_of(name)
@@ -156,7 +156,7 @@ def test_every_image_costs_something_and_none_more_than_the_largest(name: ImageR
     assert patches(rule, width, height) > 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from(FREE), sides, st.integers(-200, 200), st.integers(1, 1 << 21), st.integers(2, 1 << 24))
 def test_no_image_exceeds_the_largest_under_limits_of_the_user(
     name: ImageRule, short: int, ratio: int, least: int, most: int
@@ -167,7 +167,7 @@ def test_no_image_exceeds_the_largest_under_limits_of_the_user(
     assert 0 < tokens <= largest_image(rule_of(name), min_pixels=least, max_pixels=most).tokens
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.sampled_from(FREE), st.integers(1, 5000), st.integers(1, 5000), st.integers(1_500_000, 1 << 24))
 def test_an_image_of_ordinary_shape_stays_within_the_pixels_of_the_user(
     name: ImageRule, width: int, height: int, most: int
@@ -178,7 +178,7 @@ def test_an_image_of_ordinary_shape_stays_within_the_pixels_of_the_user(
     assert frames * tokens * unit * unit <= most
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.sampled_from([name for name in RULES if name not in FREE]),
     sides,

@@ -25,8 +25,11 @@ def judged(name: str = QWEN_7B, *, tensor: int = 1, version: str = "0.33", **sec
     return [] if tried is None else list(verdict.check(about, tried))
 
 
+IMAGES_ALONE = {"limitsPerPrompt": {"video": 0}}
+
+
 def on(product: str, **more: Any) -> dict[str, Any]:
-    return {"gpu": {"products": [product], **more}}
+    return {"gpu": {"products": [product], **more}, "multimodal": IMAGES_ALONE}
 
 
 LONG_STEPS = {"maxNumSeqs": 2048, "maxNumBatchedTokens": 65536}
@@ -107,7 +110,7 @@ def test_flags_that_change_the_sum_leave_a_warning(flag: str) -> None:
 
 
 def test_the_gpu_with_the_least_room_decides() -> None:
-    about = subject(gpu={"products": [H100, L4, L40S, "X"]})
+    about = subject(gpu={"products": [H100, L4, L40S, "X"]}, multimodal=IMAGES_ALONE)
     tried = trial(about, 1)
     assert tried is not None
     assert tried.candidate is not None
@@ -271,9 +274,9 @@ def test_other_weights_go_without_those_turned_while_loading() -> None:
 
 def test_stated_bits_are_not_those_of_other_weights() -> None:
     sizes = STATED | {"layers": 76, "visionParameters": 10**9, "weightBits": 4, "maxContext": 4096}
-    no_images = {"limitsPerPrompt": {"image": 0, "video": 0}}
+    no_images = {"multimodal": {"limitsPerPrompt": {"image": 0, "video": 0}}}
     model = {"quantization": "AWQ", "architecture": sizes}
-    about = subject("me/other", gpus_per_node=1, model=model, multimodal=no_images, engine={"maxNumSeqs": 8}, **on(L4))
+    about = subject("me/other", gpus_per_node=1, model=model, engine={"maxNumSeqs": 8}, **on(L4) | no_images)
     tried = trial(about, 1)
     assert tried is not None
     assert tried.memory.fits

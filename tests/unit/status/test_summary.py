@@ -243,7 +243,7 @@ waits = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(deployments(), waits)
 def test_every_status_is_one_that_the_api_server_takes(known: Facts, more: list[Wait]) -> None:
     made = plan(known, decide_size(known), now=NOW)
@@ -254,7 +254,7 @@ def test_every_status_is_one_that_the_api_server_takes(known: Facts, more: list[
     assert all(len(f["message"]) <= TEXT for f in status.get("failures", ()))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(deployments(), st.floats(1, 1e6), st.randoms(use_true_random=False))
 def test_equal_facts_give_an_equal_status_whatever_the_time(known: Facts, seconds: float, random: Any) -> None:
     first = summary(known)
