@@ -53,6 +53,10 @@ test-engine: $(READY) ## vLLM's own parser and configuration judge the rendered 
 unit: $(READY) ## the unit tests alone, in seconds
 	@$(BIN)/python -m pytest tests/unit -n auto --dist worksteal $(ARGS)
 
+.PHONY: soak
+soak: tools ## every fault between operator and API server in every phase, in real time: about half an hour
+	@$(BIN)/python -m pytest -v tests/soak --fault-seed=$$RANDOM $(ARGS)
+
 .PHONY: check
 check: $(READY) ## format, lint, types, import contracts, generated files, dead code
 	@hack/check.sh $(BIN)

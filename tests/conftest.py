@@ -1,6 +1,33 @@
-"""How Hypothesis works in all tests: nothing depends on how fast the machine is."""
+"""Options of the test run, how Hypothesis works in it, and what tests have to report at its end."""
 
+import pytest
 from hypothesis import HealthCheck, settings
 
+from cluster.support.reports import REPORTS
+
+# Nothing depends on how fast the machine is.
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=50)
 settings.load_profile("any-machine")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The seed of the tests with faults."""
+    parser.addoption("--fault-seed", type=int, default=1, help="chance in the tests with faults (default: %(default)s)")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say how to repeat the run."""
+    return f"chance: --fault-seed={config.option.fault_seed}"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Nothing to report yet."""
+    config.stash[REPORTS] = []
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print what tests have reported."""
+    if config.stash[REPORTS]:
+        terminalreporter.section("reports")
+        for line in config.stash[REPORTS]:
+            terminalreporter.write_line(line)

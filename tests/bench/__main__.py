@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import core, creation, fleet, image, laptop, sizing, turmoil
+from bench import core, creation, fleet, image, laptop, sizing, takeover, turmoil
 from bench.table import Row, table
 
 BENCHES: dict[str, Callable[[bool], list[Row]]] = {
@@ -19,6 +19,7 @@ BENCHES: dict[str, Callable[[bool], list[Row]]] = {
     "image": image.measure,
     "laptop": laptop.measure,
     "sizing": sizing.measure,
+    "takeover": takeover.measure,
     "turmoil": turmoil.measure,
 }
 RESULTS = Path(__file__).parents[2] / ".build" / "bench"

@@ -4,11 +4,15 @@ import itertools
 import signal
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cluster.support.operator import CRD, Deployments, Object, RunningOperator, cli
 from controlplane import ControlPlane, Timing, l4, wait_until
+from faultproxy import WRITES, FaultProxy, Keep, KeepEvents, Rule
 from installation import allow_lease, operator_kubeconfig
 from vlm_operator.api.names import OPERATOR
 from vlm_operator.runtime.connection import connect
@@ -19,16 +23,17 @@ from vlm_operator.runtime.settings import Settings
 pytestmark = pytest.mark.cluster
 
 _serial = itertools.count(1)
-LEASE = 6
+LEASE, RETRY = 6, 0.5
 ELECT = (
     "--leader-elect",
     "--leader-elect-namespace=ops",
     f"--leader-elect-lease-seconds={LEASE}",
     "--leader-elect-deadline-seconds=4",
-    "--leader-elect-retry-seconds=0.5",
+    f"--leader-elect-retry-seconds={RETRY}",
 )
 SLACK = 2.0
 """Seconds that a look, a full list and a busy machine may add."""
+SET_BACK = Path(__file__).parent / "support" / "set_back.py"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/ops/leases"
 
 
@@ -60,8 +65,8 @@ def start(plane: ControlPlane) -> Iterator[Callable[..., RunningOperator]]:
     """Launches candidates, and ends what is left of them."""
     launched: list[RunningOperator] = []
 
-    def launch(name: str, *arguments: str) -> RunningOperator:
-        operator = RunningOperator(plane, name, (*ELECT, *arguments))
+    def launch(name: str, *arguments: str, **how: Any) -> RunningOperator:
+        operator = RunningOperator(plane, name, (*ELECT, *arguments), **how)
         operator.launch()
         launched.append(operator)
         return operator
@@ -79,9 +84,9 @@ def _leads(operator: RunningOperator) -> bool:
     return "vlm_operator_leader 1.0" in operator.answer("/metrics")[1]
 
 
-def _pair(start: Callable[..., RunningOperator], name: str) -> tuple[RunningOperator, RunningOperator]:
-    """A leader and a warm follower."""
-    leader = start(f"{name}-1")
+def _pair(start: Callable[..., RunningOperator], name: str, **how: Any) -> tuple[RunningOperator, RunningOperator]:
+    """A leader, started as is said, and a warm follower."""
+    leader = start(f"{name}-1", **how)
     wait_until(lambda: _leads(leader), "the first leads")
     follower = start(f"{name}-2")
     wait_until(lambda: _ready(follower), "the second is ready")
@@ -222,6 +227,85 @@ async def test_without_a_lease_nothing_is_sent(plane: ControlPlane, work: Deploy
     finally:
         await kube.close()
         plane.api.delete(f"/api/v1/namespaces/{work.namespace}/pods/fenced", {"gracePeriodSeconds": 0})
+
+
+def test_a_leader_that_alone_loses_the_api_server_is_followed_and_its_late_calls_do_no_harm(
+    plane: ControlPlane, work: Deployments, start: Callable[..., RunningOperator]
+) -> None:
+    with FaultProxy(operator_kubeconfig(plane)) as proxy:
+        leader, follower = _pair(start, "cut-off", kubeconfig=proxy.kubeconfig)
+        work.create(replicas=2)
+        work.until_ready()
+        with proxy.inject(Rule(Keep(), verbs=WRITES)) as kept:
+            work.patch(replicas=3)
+            wait_until(lambda: any(target.resource == "pods" for target in kept.hits), "a third replica is on the way")
+            proxy.inject(Rule(Keep()))
+            proxy.inject(Rule(KeepEvents()))
+            wait_until(lambda: leader.name in plane.ended_programs(), "it has ended")
+            wait_until(lambda: _leads(follower), "the second leads")
+            work.until_ready()
+            work.until("Progressing", "False")
+            settled = work.get()["metadata"]["resourceVersion"], work.pods()
+        late = [call for call in proxy.writes() if call.fault == "Keep"]
+        wait_until(lambda: all(call.code for call in late), "all that was on the way has arrived")
+    assert plane.ended_programs()[leader.name] == 1
+    assert "the lease ops/vlm-operator is lost: it was not renewed for 4 s" in leader.text()
+    assert "Traceback" not in leader.text()
+    of_interest = {call.target.resource: call.code for call in late if call.target.resource != "events"}
+    assert of_interest == {"pods": 409, "leases": 409} | (
+        {"vlmdeployments": 409} if "vlmdeployments" in of_interest else {}
+    )
+    assert settled == (work.get()["metadata"]["resourceVersion"], work.pods())
+
+
+def test_a_leader_whose_clock_is_set_back_an_hour_leads_on_and_works_on(
+    plane: ControlPlane, work: Deployments, start: Callable[..., RunningOperator], tmp_path: Path
+) -> None:
+    off = tmp_path / "seconds"
+    leader, follower = _pair(start, "set-back", program=("-P", SET_BACK, off))
+    work.create(replicas=2)
+    work.until_ready()
+    _let_a_slot_rest(work)
+    off.write_text("-3600")
+    renewals: set[str] = set()
+
+    def renewed_for_longer_than_the_lease() -> bool:
+        spec = plane.api.get(f"{LEASES}/{OPERATOR}")["spec"]
+        if datetime.fromisoformat(spec["renewTime"]) < datetime.now(UTC) - timedelta(minutes=50):
+            renewals.add(spec["renewTime"])
+        assert not _leads(follower)
+        return len(renewals) > LEASE / RETRY
+
+    wait_until(renewed_for_longer_than_the_lease, "it has renewed the lease for longer than that lasts")
+    assert _leads(leader)
+    # Its slot rested when the clock was set, and is not left for an hour.
+    work.until_pods(lambda pods: len(pods) == 2, "are two again")
+    work.patch(replicas=3)
+    work.until_ready()
+    plane.signal_program(leader.name, signal.SIGKILL)
+    wait_until(lambda: _leads(follower), "the second leads")
+
+
+def _let_a_slot_rest(work: Deployments) -> None:
+    """Let a replica end, and the one in its place. One is left."""
+    lasting, ended = max(work.pods()), set()
+    for times in (1, 2):
+        pods = work.until_pods(lambda now: len(now) == 2 and not ended & _uids(now), "are two")
+        (name,) = set(pods) - {lasting}
+        ended.add(pods[name]["metadata"]["uid"])
+        work.annotate_pod(name, fault="evict")
+        _wait_for_failures(work, times)
+
+
+def _uids(pods: dict[str, Any]) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in pods.values()}
+
+
+def _wait_for_failures(work: Deployments, times: int) -> None:
+    def told() -> bool:
+        return [failure["count"] for failure in work.status().get("failures", ())] == [times]
+
+    wait_until(told, f"one slot has failed {times} times")
 
 
 def test_of_several_that_start_at_once_one_leads(

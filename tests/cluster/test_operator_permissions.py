@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 
 from cluster.support.operator import CRD, Deployments, RunningOperator
-from controlplane import OWNERS_ENFORCED, AuditTrail, Call, ControlPlane, ControlPlaneError, l4, wait_until
+from controlplane import (
+    OWNERS_ENFORCED,
+    AuditTrail,
+    Call,
+    ControlPlane,
+    ControlPlaneError,
+    WaitTimeoutError,
+    l4,
+    wait_until,
+)
 from installation import (
     NAMESPACE,
     USERS,
@@ -122,6 +131,12 @@ def when_ready(act: Callable[[Deployments], None]) -> Callable[[Deployments], No
     return later
 
 
+def scale_up(there: Deployments) -> None:
+    """Make a replica missing of what was looked at before."""
+    wait_until(there.status, "it was looked at")
+    there.patch(replicas=2)
+
+
 def scale_to_none(there: Deployments) -> None:
     """Make the replicas surplus."""
     there.patch(replicas=0)
@@ -199,6 +214,7 @@ Loss = tuple[Callable[[Deployments], None], Callable[[World, Permission], bool],
 LOSSES: dict[str, Loss] = {
     "list vlmdeployments": (nothing, log, elsewhere),
     "watch vlmdeployments": (nothing, log, ready),
+    "get vlmdeployments": (scale_up, UNKNOWN, elsewhere),
     "patch vlmdeployments/status": (nothing, log, runs),
     "update vlmdeployments/finalizers": (nothing, NOT_AVAILABLE, elsewhere),
     "list pods": (nothing, UNKNOWN, elsewhere),
@@ -234,8 +250,12 @@ def test_without_it_that_is_said_and_the_rest_goes_on(world: World, permission: 
     provoke, told, goes_on = LOSSES[str(permission)]
     there = world.at(without(permission))
     provoke(there)
-    wait_until(lambda: told(world, permission), f"it is said; it is {there.status()}")
-    wait_until(lambda: goes_on(there), f"the rest goes on; it is {there.status()}")
+    try:
+        wait_until(lambda: told(world, permission), "it is said")
+        wait_until(lambda: goes_on(there), "the rest goes on")
+    except WaitTimeoutError as error:
+        error.add_note(f"the status is {there.status()}")
+        raise
 
 
 def test_each_is_made_use_of_and_none_is_lacking(world: World) -> None:

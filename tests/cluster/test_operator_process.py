@@ -1,6 +1,5 @@
 """The operator as a process: start, stop, health, logs, namespaces, a CRD that comes and goes."""
 
-import contextlib
 import json
 import signal
 import socket
@@ -10,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from cluster.support.operator import CRD, Deployments, RunningOperator, cli
-from controlplane import ControlPlane, Timing, WaitTimeoutError, l4, wait_until
+from cluster.support.story import until_garbage_is_collected
+from controlplane import ControlPlane, Timing, l4, wait_until
 from installation import operator_kubeconfig
 
 pytestmark = pytest.mark.cluster
@@ -92,7 +92,7 @@ def test_a_crd_that_is_deleted_and_installed_again(own_plane: ControlPlane) -> N
     own_plane.install_crd(CRD)
     deployments = _in(own_plane, "two")
     operator = RunningOperator(own_plane, "lasting").start()
-    _wait_for_the_garbage_collector(deployments)
+    until_garbage_is_collected(own_plane.api, "two")
     deployments.create()
     deployments.until_ready()
     own_plane.kubectl("delete", "-f", str(CRD), "--timeout=60s")
@@ -124,19 +124,6 @@ def test_a_watch_that_finds_the_crd_gone_does_not_end_it(own_plane: ControlPlane
     assert "tough" not in own_plane.ended_programs()
     deployments.delete("again")
     operator.stop()
-
-
-def _wait_for_the_garbage_collector(deployments: Deployments) -> None:
-    """Return when it follows VLMDeployments: it looks for new kinds every 30 s, and misses deletions before that."""
-    for number in range(20):
-        name = f"probe-{number}"
-        deployments.create(name, replicas=0)
-        deployments.until("Available", "True", name=name)
-        deployments.delete(name)
-        with contextlib.suppress(WaitTimeoutError):
-            wait_until(lambda: not deployments.children("services", name), "it is collected", timeout_seconds=5)  # noqa: B023 # ends in the loop
-            return
-    pytest.fail("the garbage collector does not follow VLMDeployments")
 
 
 def test_sigterm_ends_it_cleanly(own_plane: ControlPlane) -> None:

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import logging
+import re
 import sys
 
 import kopf
@@ -28,6 +29,21 @@ TOLD = {
     "finite_number": "must be a number",
 }
 """In better words than pydantic's."""
+_TRIED_BEFORE = re.compile(r"Request attempt #(?!1\b)\d+")
+
+
+class Brief(logging.Filter):
+    """Leaves of what kopf says one line for each trouble.
+
+    It tells what ended a watch with tracebacks through itself, and each try of a request while the API server is away.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Shorten a record; returns whether it is worth telling."""
+        if not record.name.startswith("kopf"):
+            return True
+        record.exc_info = record.exc_text = None
+        return not _TRIED_BEFORE.match(record.getMessage())
 
 
 def run_operator(options: argparse.Namespace) -> int:
@@ -60,5 +76,8 @@ def _complaint(details: ErrorDetails) -> str:
 def _configure_logs(settings: Settings) -> None:
     kopf.configure(log_format=kopf.LogFormat.JSON if settings.log_format == "json" else kopf.LogFormat.PLAIN)
     logging.getLogger().setLevel(settings.log_level.upper())
+    if settings.log_level != "debug":
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(Brief())
     for name in NOISY:
         logging.getLogger(name).setLevel(logging.DEBUG if settings.log_level == "debug" else logging.WARNING)

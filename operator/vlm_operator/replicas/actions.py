@@ -69,6 +69,11 @@ class Plan:
     memory: Memory = field(default_factory=Memory)
 
     @property
+    def creates(self) -> bool:
+        """Whether anything new is to be made."""
+        return any(isinstance(action, Create | CreatePod) for action in self.actions)
+
+    @property
     def next_look(self) -> float | None:
         """The earliest time at which a wait ends by itself."""
         return min((wait.until for wait in self.waits if wait.until is not None), default=None)

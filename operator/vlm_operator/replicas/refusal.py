@@ -21,6 +21,8 @@ class Refusal:
 
     code: int
     message: str
+    retry_after: float = 0.0
+    """Seconds that the API server asked to wait."""
 
     @property
     def by_admission(self) -> bool:

@@ -36,6 +36,11 @@ def failed(previous: SlotFailure | None, *, slot: int, reason: str, message: str
     return SlotFailure(slot=slot, reason=reason, message=message, count=count, next_retry=now + delay)
 
 
+def rests(failure: SlotFailure, *, now: float) -> bool:
+    """Whether the slot is to be left alone. A rest longer than any was begun before the clock was set back."""
+    return now < failure.next_retry <= now + LONGEST_DELAY
+
+
 def remember(facts: Facts, *, revision: str, now: float) -> Memory:
     """The memory after a look at the replicas: failures of replicas that are gone, and who is there now.
 

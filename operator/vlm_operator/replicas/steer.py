@@ -14,6 +14,7 @@ from vlm_operator.replicas.drift import first_difference
 from vlm_operator.replicas.facts import Decision, Facts, Replica, SlotFailure
 from vlm_operator.replicas.refusal import REFUSED
 from vlm_operator.replicas.rollout import retire, slots_to_fill
+from vlm_operator.replicas.slots import rests
 from vlm_operator.replicas.target import Target
 from vlm_operator.replicas.victims import Retirement
 
@@ -76,7 +77,7 @@ def _create(
     facts: Facts, target: Target, slots: tuple[int, ...], known: tuple[SlotFailure, ...], *, now: float
 ) -> tuple[list[CreatePod], list[Wait]]:
     failures = {failure.slot: failure for failure in known}
-    at_rest = [failures[slot] for slot in slots if slot in failures and failures[slot].next_retry > now]
+    at_rest = [failures[slot] for slot in slots if slot in failures and rests(failures[slot], now=now)]
     waits = [resting(failure) for failure in at_rest]
     ready = [slot for slot in slots if slot not in {failure.slot for failure in at_rest}]
     refused = [slot for slot in slots if slot in failures and failures[slot].reason in REFUSED]

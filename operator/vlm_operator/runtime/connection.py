@@ -16,7 +16,7 @@ from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import ConfigException
 
 from vlm_operator.runtime.files import UnusableInputError
-from vlm_operator.runtime.kube import Kube, KubeError
+from vlm_operator.runtime.kube import UNREADABLE, Kube, KubeError
 from vlm_operator.runtime.kubeconfig import Choice, choose
 from vlm_operator.runtime.settings import Settings
 
@@ -163,9 +163,14 @@ async def check_server(kube: Kube, host: str) -> None:
 
     Raises StartError, and KubeError while there is no answer.
     """
+    no_kubernetes = StartError(
+        f"{host} does not answer as a Kubernetes API server does; correct the server in the kubeconfig"
+    )
     try:
         answer = await kube.version()
     except KubeError as error:
+        if error.reason == UNREADABLE:
+            raise no_kubernetes from error
         if error.code == 401:
             raise StartError(
                 f"{host} refuses the credentials (401): they are wrong or have expired; renew them"
@@ -177,9 +182,7 @@ async def check_server(kube: Kube, host: str) -> None:
         ) from error
     version = version_in(answer)
     if version is None:
-        raise StartError(
-            f"{host} does not answer as a Kubernetes API server does; correct the server in the kubeconfig"
-        )
+        raise no_kubernetes
     if version < OLDEST:
         found, wanted = (".".join(map(str, v)) for v in (version, OLDEST))
         raise StartError(

@@ -11,7 +11,7 @@ from vlm_operator.replicas.evaluate import Judgement, evaluate, findings_that_co
 from vlm_operator.replicas.facts import Claim, Facts, GpuNode, Seen
 from vlm_operator.replicas.reading import read_replica, read_revision
 from vlm_operator.runtime.cache import Cache, Key, key_of
-from vlm_operator.runtime.kinds import BY_NAME, CLAIM, POD, STORAGE_CLASS
+from vlm_operator.runtime.kinds import BY_NAME, CLAIM, POD, STORAGE_CLASS, VLM_DEPLOYMENT
 from vlm_operator.runtime.kube import Kube, KubeError
 from vlm_operator.runtime.nodes import Nodes
 from vlm_operator.sizing.catalogue.loading import Catalogue
@@ -77,6 +77,16 @@ class Gatherer:
         self._strangers.get(key, set()).discard(place)
         if known is not None:
             self._cache.remove(kind, known, certain=True)
+
+    async def read_again(self, key: Key) -> Mapping[str, Any] | None:
+        """Read the deployment itself, whose events may be late; None when it is gone."""
+        known = self._cache.deployment(key)
+        live = await self._kube.get(VLM_DEPLOYMENT, namespace=key[0], name=key[1])
+        if live is not None:
+            self._cache.put(VLM_DEPLOYMENT, live)
+        elif known is not None:
+            self._cache.remove(VLM_DEPLOYMENT, known, certain=True)
+        return live
 
     def _judge(self, resource: Mapping[str, Any], nodes: tuple[GpuNode, ...]) -> Judgement:
         metadata = resource["metadata"]
@@ -148,6 +158,8 @@ class Gatherer:
         try:
             live = await self._kube.get(CLAIM, namespace=namespace, name=name)
         except KubeError as error:
+            if error.code != 403:
+                raise
             return Claim(name=name, exists=False, refused=error.message)
         if live is None:
             return Claim(name=name, exists=False)
@@ -161,6 +173,8 @@ class Gatherer:
         try:
             live = await self._kube.get(STORAGE_CLASS, namespace=None, name=storage_class)
         except KubeError as error:
+            if error.code != 403:
+                raise
             return replace(claim, class_refused=error.message)
         late = live is not None and live.get("volumeBindingMode") == "WaitForFirstConsumer"
         return replace(claim, waits_for_consumer=late)

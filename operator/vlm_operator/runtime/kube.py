@@ -11,11 +11,10 @@ import json
 import re
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 from kubernetes.aio.client import ApiClient, Configuration
-from kubernetes.aio.client.exceptions import ApiException
 
 from vlm_operator.api.names import OPERATOR
 from vlm_operator.replicas.refusal import Refusal
@@ -29,20 +28,35 @@ CALL_TIMEOUT = 20.0
 PAGE = 500
 """Objects per page of a list."""
 NOT_LEADER = "NotLeader"
+UNREADABLE = "Unreadable"
+"""The reason of an error that stands for an answer that is no object."""
+NOT_DONE = "NotDone"
+"""The reason of an error that stands for actions, each of which was told in the log."""
+LONGEST_RETRY_AFTER = 300.0
+"""Seconds that the API server may ask to wait; more is taken for this."""
 STRATEGIC = "application/strategic-merge-patch+json"
 MERGE = "application/merge-patch+json"
 YAML = "application/yaml"
 
 
 class KubeError(Exception):
-    """The API server's answer to a call that it did not carry out; code 0 when there was no answer."""
+    """The API server's answer to a call that it did not carry out; code 0 when there was no answer that can be read.
 
-    def __init__(self, code: int, reason: str, message: str) -> None:
+    `retry_after`: the seconds that it asked to wait, 0 when it did not.
+    """
+
+    def __init__(self, code: int, reason: str, message: str, *, retry_after: float = 0.0) -> None:
         super().__init__(f"{code} {reason}: {message}" if code else message)
         self.code = code
         self.reason = reason
         self.message = message
-        self.refusal = Refusal(code=code, message=message)
+        self.retry_after = retry_after
+        self.refusal = Refusal(code=code, message=message, retry_after=retry_after)
+
+    @property
+    def not_found(self) -> bool:
+        """Whether there is no such object. A 404 without this reason says that the kind is not served, which passes."""
+        return self.code == 404 and self.reason == "NotFound"
 
 
 class Kube:
@@ -72,7 +86,7 @@ class Kube:
             found = await self._call("GET", f"/apis/{kind.group}/{kind.version}", verb="get", kind="discovery")
         except KubeError:
             return False
-        return any(resource["name"] == kind.plural for resource in found["resources"])
+        return any(resource["name"] == kind.plural for resource in found.get("resources", ()))
 
     async def may_list(self, kind: Kind, *, namespace: str | None) -> bool:
         """Whether this process has the right to list a kind, in the whole cluster or in a namespace. Everybody may ask."""
@@ -98,7 +112,7 @@ class Kube:
         try:
             return await self._call("GET", kind.path(namespace=namespace, name=name), verb="get", kind=kind.plural)
         except KubeError as error:
-            if error.code == 404:
+            if error.not_found:
                 return None
             raise
 
@@ -141,7 +155,7 @@ class Kube:
         try:
             return await self._call("DELETE", path, body=body, verb="delete", kind=kind.plural)
         except KubeError as error:
-            if error.code == 404:
+            if error.not_found:
                 return None
             raise
 
@@ -184,20 +198,18 @@ class Kube:
 
     async def _sent(self, request: tuple[Any, ...], *, seconds: float, verb: str, kind: str) -> Object:
         started = time.monotonic()
-        code = 0
+        code, retry_after = 0, 0.0
         try:
             method, url, headers, data = request
             response = await self._client.call_api(method, url, headers, data, _request_timeout=seconds)
             payload = await response.read()  # type: ignore[no-untyped-call] # the client is not typed
-            code = response.status
-        except ApiException as error:
-            code, payload = error.status or 0, error.body or b""
+            code, retry_after = response.status, _seconds(response.headers.get("Retry-After", ""))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise KubeError(0, "Unreachable", _why_unreachable(error, seconds)) from error
         finally:
             telemetry.API_REQUESTS.labels(verb=verb, kind=kind, code=str(code)).inc()
             telemetry.API_SECONDS.labels(verb=verb).observe(time.monotonic() - started)
-        return _answer(code, payload)
+        return _answer(code, payload, retry_after=retry_after)
 
 
 def _why_unreachable(error: Exception, seconds: float) -> str:
@@ -218,14 +230,24 @@ def as_yaml(manifest: Object) -> bytes:
     return _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
 
 
-def _answer(code: int, payload: bytes | str) -> Object:
+def _answer(code: int, payload: bytes | str, *, retry_after: float) -> Object:
+    text = payload.decode(errors="replace") if isinstance(payload, bytes) else payload
     try:
-        answer = json.loads(payload)
+        answer = json.loads(text)
     except ValueError:
-        answer = {}
-    if not isinstance(answer, dict):
-        answer = {}
-    if not 200 <= code < 300:
-        text = payload.decode(errors="replace") if isinstance(payload, bytes) else payload
-        raise KubeError(code, str(answer.get("reason", "")), str(answer.get("message") or text[:500]))
-    return answer
+        answer = None
+    fine = 200 <= code < 300
+    if fine and not isinstance(answer, dict):
+        raise KubeError(
+            0, UNREADABLE, f"the API server answered {code} with something else than an object: {text[:200]}"
+        )
+    if not fine:
+        told = answer if isinstance(answer, dict) else {}
+        reason, message = str(told.get("reason", "")), str(told.get("message") or text[:500])
+        raise KubeError(code, reason, message, retry_after=retry_after)
+    return cast("Object", answer)
+
+
+def _seconds(retry_after: str) -> float:
+    """The header Retry-After. A date, which is allowed, too, counts as none: the API server sends seconds."""
+    return min(float(retry_after), LONGEST_RETRY_AFTER) if retry_after.isdecimal() else 0.0

@@ -84,6 +84,7 @@ class Lease:
         self._unsure = False
         """The last write has not been answered."""
         self._renewed_at = NEVER
+        self._asked_to_wait = 0.0
         self.acquired = asyncio.Event()
         self.trouble = ""
         """Why the last try failed, as part of a sentence; empty when it did not."""
@@ -153,7 +154,7 @@ class Lease:
 
     async def _try(self) -> None:
         """Attempt it in time. A call without an answer must leave time for another one before the deadline."""
-        trouble = ""
+        trouble, self._asked_to_wait = "", 0.0
         try:
             async with asyncio.timeout(self._durations.deadline_seconds / 2):
                 await self.attempt()
@@ -161,6 +162,7 @@ class Lease:
             trouble = "the API server did not answer in time"
         except KubeError as error:
             trouble = "" if error.code == 409 else str(error)
+            self._asked_to_wait = error.retry_after
         if self._lapsed and not trouble:
             # What went wrong before is why.
             return
@@ -169,7 +171,9 @@ class Lease:
         self.trouble = trouble
 
     def _pause(self) -> float:
-        pause = self._durations.retry_seconds * (1 + JITTER * self._jitter())
+        """Seconds until the next try. A leader that is asked to wait does so only while one more try fits into the deadline."""
+        wait = min(self._asked_to_wait, self._durations.deadline_seconds / 2)
+        pause = max(self._durations.retry_seconds * (1 + JITTER * self._jitter()), wait)
         free_in = self._free_in()
         return min(pause, free_in) if free_in > 0 else pause
 

@@ -71,6 +71,7 @@ class Neighbours:
         self._older: list[Installation] = []
         self._younger: list[Installation] = []
         self._looked_at = NEVER
+        self._asked_to_wait = 0.0
         self._acquired_at: float | None = None
         self._said: set[str] = set()
         self.no_older = asyncio.Event()
@@ -118,14 +119,14 @@ class Neighbours:
 
     async def _try(self) -> None:
         """Look in time. A look without an answer must leave time for another one before this process stops acting."""
-        trouble = ""
+        trouble, self._asked_to_wait = "", 0.0
         try:
             async with asyncio.timeout(ACTS_SECONDS / 2):
                 await self.look()
         except TimeoutError:
             trouble = "the API server did not answer in time"
         except KubeError as error:
-            trouble = str(error)
+            trouble, self._asked_to_wait = str(error), error.retry_after
         trouble = f"no word about other installations: {trouble}" if trouble else self._in_the_way()
         if trouble and trouble != self.trouble:
             log.warning("%s", trouble)
@@ -133,9 +134,10 @@ class Neighbours:
         self._say_who_is_deaf()
 
     async def _pause(self) -> None:
-        """Wait for the next look: a while, or until our own Lease is ours."""
+        """Wait for the next look: a while, or until our own Lease is ours. As long as is asked for, if one more fits in."""
         waits = bool(self.trouble) and not self._older
-        pause = SOON_SECONDS if waits else LOOK_SECONDS * (1 + JITTER * self._jitter())
+        soon = max(SOON_SECONDS, min(self._asked_to_wait, ACTS_SECONDS / 2))
+        pause = soon if waits else LOOK_SECONDS * (1 + JITTER * self._jitter())
         if self._lease is None or self._acquired_at is not None:
             await asyncio.sleep(pause)
             return

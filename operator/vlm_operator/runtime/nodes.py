@@ -1,5 +1,6 @@
 """The GPU nodes of the cluster, as far as they may be read: read seldom, since only the largest of a kind matters."""
 
+import asyncio
 import logging
 import time
 
@@ -10,7 +11,7 @@ from vlm_operator.runtime.kube import Kube, KubeError
 
 log = logging.getLogger(__name__)
 
-TRUSTED = 300.0
+TRUSTED, TRUSTED_AFTER_A_FAILURE = 300.0, 10.0
 """Seconds for which nodes are not read again."""
 
 
@@ -19,21 +20,32 @@ class Nodes:
 
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
-        self._known: tuple[GpuNode, ...] = ()
-        self._read_at = float("-inf")
+        self._known: tuple[GpuNode, ...] | None = None
+        self._read_again_at = float("-inf")
+        self._reading = asyncio.Lock()
         self._told = ""
 
     async def gpu_nodes(self) -> tuple[GpuNode, ...]:
-        """Nodes with extended resources, none where they cannot be read."""
-        if time.monotonic() - self._read_at >= TRUSTED:
-            self._read_at = time.monotonic()
-            try:
-                nodes, _ = await self._kube.list(NODE, namespace=None)
-            except KubeError as error:
-                if self._told != error.message:
-                    log.warning("nodes cannot be read, so that GPUs per node are not checked: %s", error)
-                self._told = error.message
-            else:
-                self._told = ""
-                self._known = tuple(found for node in nodes if (found := read_node(node)) is not None)
-        return self._known
+        """Nodes with extended resources, none where they may not be read. Raises `KubeError` while nothing is known of them."""
+        async with self._reading:
+            if time.monotonic() >= self._read_again_at:
+                self._known = await self._read()
+        return self._known or ()
+
+    async def _read(self) -> tuple[GpuNode, ...]:
+        known, trusted, trouble = self._known or (), TRUSTED, ""
+        try:
+            nodes, _ = await self._kube.list(NODE, namespace=None)
+        except KubeError as error:
+            trouble = error.message
+            if error.code != 403:
+                if self._known is None:
+                    raise
+                trusted = max(TRUSTED_AFTER_A_FAILURE, error.retry_after)
+            if trouble != self._told:
+                log.warning("nodes cannot be read, so that GPUs per node are not checked: %s", error)
+        else:
+            known = tuple(found for node in nodes if (found := read_node(node)) is not None)
+        self._told = trouble
+        self._read_again_at = time.monotonic() + trusted
+        return known

@@ -25,7 +25,7 @@ from vlm_operator.runtime.gather import Gatherer
 from vlm_operator.runtime.health import Health
 from vlm_operator.runtime.installations import annotation
 from vlm_operator.runtime.kinds import CHILDREN, VLM_DEPLOYMENT, Kind
-from vlm_operator.runtime.kube import Kube, KubeError
+from vlm_operator.runtime.kube import NOT_DONE, Kube, KubeError
 from vlm_operator.runtime.lease import Durations, Lease
 from vlm_operator.runtime.neighbours import Neighbours
 from vlm_operator.runtime.publish import Publisher
@@ -43,6 +43,8 @@ CRD_RETRY = 2.0
 """Seconds between tries of the first full list, while the API server or the CRD is missing."""
 UNLISTED_RETRY = 10.0
 """Seconds between full lists, while a permission to list something is missing."""
+RESYNC_RETRY = 10.0
+"""Seconds after a full list that failed, where full lists are not more frequent anyway."""
 
 
 class Operator:
@@ -103,12 +105,15 @@ class Operator:
         telemetry.RECONCILES.labels(result="ok").inc()
         return later
 
-    def _complain(self, key: Key, error: Exception) -> None:
+    def _complain(self, key: Key, error: Exception) -> float:
+        """Tell an error; returns the seconds that the API server asked to wait."""
         telemetry.RECONCILES.labels(result="error").inc()
-        if isinstance(error, KubeError):
-            log.warning("%s/%s: will be tried again: %s", *key, error)
-        else:
+        if not isinstance(error, KubeError):
             log.error("%s/%s: unexpected error, will be tried again", *key, exc_info=error)
+            return 0.0
+        level = logging.DEBUG if error.reason == NOT_DONE else logging.WARNING
+        log.log(level, "%s/%s: will be tried again: %s", *key, error)
+        return error.retry_after
 
     async def _first_list(self) -> None:
         while True:
@@ -120,22 +125,24 @@ class Operator:
                 if self.health.waiting_for != what:
                     log.warning("waiting for %s", what)
                 self.health.waiting_for = what
-                await asyncio.sleep(CRD_RETRY)
+                await asyncio.sleep(max(CRD_RETRY, error.retry_after))
             else:
                 log.info("%d VLMDeployments found", sum(1 for _ in self._cache.deployments()))
                 self._enqueue(set(self._cache.deployments()))
                 return
 
     async def _resync(self) -> None:
+        pause = self._settings.resync_seconds
         while True:
-            seconds = self._settings.resync_seconds
             if self._gatherer.unlisted:
-                seconds = min(seconds, UNLISTED_RETRY)
-            await asyncio.sleep(seconds * (0.9 + random.random() / 5))  # noqa: S311 # jitter
+                pause = min(pause, UNLISTED_RETRY)
+            await asyncio.sleep(pause * (0.9 + random.random() / 5))  # noqa: S311 # jitter
+            pause = self._settings.resync_seconds
             try:
                 await self._list()
             except KubeError as error:
                 log.warning("the full list failed: %s", error)
+                pause = max(min(pause, RESYNC_RETRY), error.retry_after)
 
     async def _list(self) -> None:
         """List every watched kind. The children come first: a deployment must not be seen without its pods.
@@ -185,10 +192,7 @@ async def run(settings: Settings, catalogue: Catalogue) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), RESTART_AFTER)
             break
-        try:
-            await _unless(stop, _serve(settings, catalogue, stop))
-        except KubeError as error:
-            log.warning("cannot start again yet: %s", error)
+        await _unless(stop, _serve(settings, catalogue, stop, again=True))
     log.info("stopped")
 
 
@@ -203,8 +207,8 @@ async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
         await working
 
 
-async def _serve(settings: Settings, catalogue: Catalogue, stop: asyncio.Event) -> None:
-    """Serve until the watches end, or an older installation comes."""
+async def _serve(settings: Settings, catalogue: Catalogue, stop: asyncio.Event, *, again: bool = False) -> None:
+    """Serve until the watches end, or an older installation comes. A first start fails without an API server, another waits."""
     configuration = await connect(settings)
     async with contextlib.AsyncExitStack() as stack:
         # Renewals neither wait for other calls nor are bound to what they win.
@@ -215,7 +219,8 @@ async def _serve(settings: Settings, catalogue: Catalogue, stop: asyncio.Event) 
         operator = Operator(settings, kube, catalogue, lease=lease, neighbours=neighbours)
         runner = await _answering(operator.health, settings)
         stack.push_async_callback(runner.cleanup)
-        await check_server(kube, configuration.host)
+        if not again:
+            await check_server(kube, configuration.host)
         log.info("vlm-operator %s serves %s", __version__, ", ".join(settings.namespaces) or "all namespaces")
         insights = Insights()
         watches = {

@@ -76,6 +76,11 @@ PERMISSIONS: tuple[Permission, ...] = (
     Permission(verb="watch", kind=VLM_DEPLOYMENT, why="see edits of VLMDeployments at once"),
     Permission(verb="patch", kind=VLM_DEPLOYMENT, part="status", why="report status and conditions"),
     Permission(
+        verb="get",
+        kind=VLM_DEPLOYMENT,
+        why="make nothing anew for one that was deleted, and report on one that was edited, though the watch is late",
+    ),
+    Permission(
         verb="update",
         kind=VLM_DEPLOYMENT,
         part="finalizers",

@@ -1,5 +1,6 @@
 """Publishes what a look at a deployment found: status where it changed, and events."""
 
+import asyncio
 import hashlib
 import logging
 from collections.abc import Iterable, Mapping
@@ -18,6 +19,9 @@ from vlm_operator.status.summary import unknown
 
 log = logging.getLogger(__name__)
 
+EVENT_SECONDS = 5.0
+"""Time for the recording of an event: events may have a store of their own, and nothing else is to wait for it."""
+
 
 class Publisher:
     """Writes status and events."""
@@ -28,24 +32,18 @@ class Publisher:
         self._instance = instance
 
     async def write(self, key: Key, status: Mapping[str, Any]) -> None:
-        """Write the status unless the API server has it already. Raises `KubeError` when it is refused."""
+        """Write the status unless the API server has it already. Raises `KubeError`."""
         resource = self._cache.deployment(key)
         if resource is None or (resource.get("status") or {}) == status:
             return
         stale = {name: None for name in (resource.get("status") or {}) if name not in status}
-        try:
-            updated = await self._kube.patch_status(
-                VLM_DEPLOYMENT,
-                namespace=key[0],
-                name=key[1],
-                resource_version=resource["metadata"]["resourceVersion"],
-                status={**stale, **status},
-            )
-        except KubeError as error:
-            if error.code != 404:
-                raise
-            # It was deleted meanwhile; the watch is about to say so.
-            return
+        updated = await self._kube.patch_status(
+            VLM_DEPLOYMENT,
+            namespace=key[0],
+            name=key[1],
+            resource_version=resource["metadata"]["resourceVersion"],
+            status={**stale, **status},
+        )
         self._cache.put(VLM_DEPLOYMENT, updated)
 
     async def give_up(self, key: Key, refusal: Refusal, *, now: float) -> None:
@@ -55,21 +53,19 @@ class Publisher:
             await self.write(key, unknown(resource, refusal, now=now))
 
     async def tell(self, facts: Facts, events: Iterable[Event], *, now: float) -> None:
-        """Record events. One that cannot be recorded is logged and lost: nothing depends on it."""
-        for event in events:
-            log.log(
-                logging.WARNING if event.type == "Warning" else logging.INFO,
-                "%s/%s: %s: %s",
-                facts.namespace,
-                facts.name,
-                event.reason,
-                event.message,
-            )
-            try:
+        """Record events. One that cannot be recorded in time is logged and lost: nothing depends on it."""
+        await asyncio.gather(*(self._tell(facts, event, now=now) for event in events))
+
+    async def _tell(self, facts: Facts, event: Event, *, now: float) -> None:
+        level = logging.WARNING if event.type == "Warning" else logging.INFO
+        log.log(level, "%s/%s: %s: %s", facts.namespace, facts.name, event.reason, event.message)
+        try:
+            async with asyncio.timeout(EVENT_SECONDS):
                 await self._kube.create(EVENT, self._manifest(facts, event, now=now))
-            except KubeError as error:
-                if error.code != 409:
-                    log.warning("%s/%s: event %s not recorded: %s", facts.namespace, facts.name, event.reason, error)
+        except (KubeError, TimeoutError) as error:
+            if not (isinstance(error, KubeError) and error.code == 409):
+                why = error if isinstance(error, KubeError) else "no answer in time"
+                log.warning("%s/%s: event %s not recorded: %s", facts.namespace, facts.name, event.reason, why)
 
     def _manifest(self, facts: Facts, event: Event, *, now: float) -> dict[str, Any]:
         text = "\0".join((facts.uid, event.reason, event.message, f"{now:.3f}"))

@@ -28,14 +28,15 @@ class WorkQueue(Generic[K]):
         self._touched: set[K] = set()
         self._failures: dict[K, int] = {}
         self._timers: dict[K, asyncio.TimerHandle] = {}
+        self._held: set[K] = set()
         self._something = asyncio.Event()
         self._jitter = jitter
 
     def add(self, key: K) -> None:
-        """Queue a key now."""
+        """Queue a key now; one that is held comes at its time."""
         if key in self._working:
             self._touched.add(key)
-        elif key not in self._queued:
+        elif key not in self._queued and key not in self._held:
             self._queued[key] = asyncio.get_running_loop().time()
             self._order.append(key)
             self._something.set()
@@ -58,19 +59,24 @@ class WorkQueue(Generic[K]):
         return max((now - since for since in self._queued.values()), default=0.0)
 
     async def work(
-        self, handle: Callable[[K], Awaitable[float | None]], *, on_error: Callable[[K, Exception], None]
+        self, handle: Callable[[K], Awaitable[float | None]], *, on_error: Callable[[K, Exception], float]
     ) -> None:
-        """Be one worker, for ever. `handle` returns the seconds until it wants to see the key again, or None."""
+        """Be one worker, for ever. `handle` returns the seconds until it wants to see the key again, or None.
+
+        `on_error` returns the seconds for which the key is held at least, whatever comes meanwhile; 0: news may bring it.
+        """
         while True:
             key = await self._take()
             try:
                 later = await handle(key)
                 self._failures.pop(key, None)
             except Exception as error:  # noqa: BLE001 # one key's trouble must not stop the others
-                on_error(key, error)
-                later = self._backoff(key)
+                hold = on_error(key, error)
+                later = max(hold, self._backoff(key))
                 # The retry covers whatever came meanwhile; coming back at once would defeat the backoff.
                 self._touched.discard(key)
+                if hold:
+                    self._held.add(key)
             finally:
                 self._working.discard(key)
             self._come_back(key, later)
@@ -96,6 +102,7 @@ class WorkQueue(Generic[K]):
 
     def _due(self, key: K) -> None:
         self._timers.pop(key, None)
+        self._held.discard(key)
         self.add(key)
 
     def _backoff(self, key: K) -> float:

@@ -1,8 +1,9 @@
 """One look at one deployment: the story of the operator, top to bottom."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from vlm_operator.replicas.actions import Outcome, Plan
 from vlm_operator.replicas.facts import Facts, Memory
@@ -12,10 +13,12 @@ from vlm_operator.replicas.size import decide_size
 from vlm_operator.runtime.apply import Applier
 from vlm_operator.runtime.cache import Key
 from vlm_operator.runtime.gather import Gatherer
-from vlm_operator.runtime.kube import KubeError
+from vlm_operator.runtime.kube import NOT_DONE, KubeError
 from vlm_operator.runtime.publish import Publisher
 from vlm_operator.status.events import deeds, turns
 from vlm_operator.status.summary import summarise
+
+T = TypeVar("T")
 
 CLAIM_RECHECK = 15.0
 """Seconds between looks at a claim that is not ready: claims are not watched."""
@@ -46,6 +49,11 @@ class Reconciler:
 
         decision = decide_size(facts)
         made = plan(facts, decision, now=now)
+        if facts.memory.revision and made.creates:
+            # What is missing may have gone with the deployment, whose own event may be late.
+            live = await self._told(key, self._gatherer.read_again(key))
+            if not _is_as_seen(live, facts):
+                return 0.0
         outcomes = await self._applier.apply(key, made.actions)
         done = carried_out(made, outcomes, now=now)
         self._memories[key] = (facts.uid, done.memory)
@@ -56,34 +64,54 @@ class Reconciler:
         after = await self._gather(key) if made.actions else replace(facts, memory=done.memory)
         if after is not None and after.uid == facts.uid:
             status = summarise(after, decision, done, now=now)
-            await self._publisher.write(key, status)
+            await self._write(key, status)
             await self._publisher.tell(after, turns(before=facts.status, after=status), now=now)
         return _next_look(facts, done, outcomes, now=now)
 
+    async def _write(self, key: Key, status: Mapping[str, Any]) -> None:
+        """Write the status. A deployment that is not as it was seen is read anew, for the next look."""
+        try:
+            await self._publisher.write(key, status)
+        except KubeError as error:
+            if error.code == 409 or error.not_found:
+                await self._gatherer.read_again(key)
+            raise
+
     async def _gather(self, key: Key) -> Facts | None:
         uid, memory = self._memories.get(key, ("", Memory()))
-        try:
-            facts = await self._gatherer.gather(key, expected=memory.expected)
-        except KubeError as error:
-            if error.refusal.lacks_permission:
-                await self._publisher.give_up(key, error.refusal, now=self._clock())
-            raise
+        facts = await self._told(key, self._gatherer.gather(key, expected=memory.expected))
         if facts is None:
             return None
         return replace(facts, memory=memory if uid == facts.uid else recall(facts.status))
 
+    async def _told(self, key: Key, reading: Awaitable[T]) -> T:
+        """Read; where a permission for it is missing, say so in the status."""
+        try:
+            return await reading
+        except KubeError as error:
+            if error.refusal.lacks_permission:
+                await self._publisher.give_up(key, error.refusal, now=self._clock())
+            raise
+
+
+def _is_as_seen(live: Mapping[str, Any] | None, facts: Facts) -> bool:
+    """Whether a deployment is still there and wants what the facts say."""
+    metadata = live["metadata"] if live is not None else {}
+    same = (metadata.get("uid"), metadata.get("generation")) == (facts.uid, facts.generation)
+    return same and "deletionTimestamp" not in metadata
+
 
 def _next_look(facts: Facts, done: Plan, outcomes: tuple[Outcome, ...], *, now: float) -> float | None:
-    """Seconds until the next look. What the API server could not do for now is raised, for the queue to back off."""
+    """Seconds until the next look. What was not done, and may be done a little later, is raised for the queue to back off."""
     refusals = [outcome.refusal for outcome in outcomes if outcome.refusal is not None]
-    for refusal in refusals:
-        if refusal.passing:
-            raise KubeError(refusal.code, "NotDone", refusal.message)
-    if any(refusal.namespace_ends for refusal in refusals):
+    passing = [refusal for refusal in refusals if refusal.passing]
+    if not passing and any(refusal.namespace_ends for refusal in refusals):
         return NAMESPACE_RECHECK
-    if any(not refusal.by_admission for refusal in refusals):
-        # The world was not as it was seen; it has been read again.
-        return 0.0
+    # Where the world was not as it was seen, it has been read again.
+    again = passing or [refusal for refusal in refusals if not refusal.by_admission]
+    if again:
+        wait = max(refusal.retry_after for refusal in again)
+        raise KubeError(again[0].code, NOT_DONE, again[0].message, retry_after=wait)
     looks = [done.next_look - now] if done.next_look is not None else []
     if facts.claim is not None and facts.claim.phase != "Bound":
         looks.append(CLAIM_RECHECK)

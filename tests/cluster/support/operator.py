@@ -45,6 +45,8 @@ class RunningOperator:
     kubeconfig: Path | None = None
     within: Sequence[str] = ()
     """A command that runs the program where it needs no kubeconfig."""
+    program: tuple[str | Path, ...] = ("-m", "vlm_operator.cli.operator")
+    """What Python runs."""
     log: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -58,7 +60,7 @@ class RunningOperator:
 
     def launch(self) -> Path:
         """Start it without waiting; returns its log."""
-        program = [sys.executable, "-m", "vlm_operator.cli.operator", "run"]
+        program = [sys.executable, *self.program, "run"]
         if not self.within:
             program.append(f"--kubeconfig={self.kubeconfig or operator_kubeconfig(self.control_plane)}")
         place = ["--health-host=127.0.0.1", "--health-port=0"]

@@ -30,6 +30,7 @@ from vlm_operator.replicas.slots import (
     failed,
     free_slots,
     remember,
+    rests,
     settle,
 )
 
@@ -44,22 +45,32 @@ def test_free_slots_are_the_lowest_that_nobody_has(taken: set[int], count: int) 
     assert list(free) == sorted(free)
 
 
-RESTS = [
+REST_TABLE = [
     ("EngineExited", [0, 10, 20, 40, 80, 160, 300, 300]),
     (POD_VANISHED, [0, 10, 20, 40, 80, 160, 300, 300]),
     (ADMISSION_REFUSED, [5, 10, 20, 40, 60, 60, 60, 60]),
 ]
 
 
-@pytest.mark.parametrize(("reason", "rests"), RESTS, ids=[row[0] for row in RESTS])
-def test_the_rest_grows_with_each_failure_up_to_a_ceiling(reason: str, rests: list[float]) -> None:
+@pytest.mark.parametrize(("reason", "expected"), REST_TABLE, ids=[row[0] for row in REST_TABLE])
+def test_the_rest_grows_with_each_failure_up_to_a_ceiling(reason: str, expected: list[float]) -> None:
     failure: SlotFailure | None = None
     found = []
-    for _ in rests:
+    for _ in expected:
         failure = failed(failure, slot=3, reason=reason, message="x", now=NOW)
         found.append(failure.next_retry - NOW)
-    assert found == rests
-    assert failure == SlotFailure(slot=3, reason=reason, message="x", count=len(rests), next_retry=NOW + rests[-1])
+    assert found == expected
+    assert failure == SlotFailure(
+        slot=3, reason=reason, message="x", count=len(expected), next_retry=NOW + expected[-1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("left", "rested"), [(0.0, False), (0.1, True), (300.0, True), (300.1, False), (3600.0, False)]
+)
+def test_a_rest_that_is_longer_than_any_was_begun_before_the_clock_was_set_back(left: float, rested: bool) -> None:
+    failure = SlotFailure(slot=0, reason="EngineExited", message="x", count=9, next_retry=NOW + left)
+    assert rests(failure, now=NOW) is rested
 
 
 def test_many_failures_do_not_overflow() -> None:

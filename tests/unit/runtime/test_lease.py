@@ -354,6 +354,19 @@ async def test_a_call_that_hangs_is_a_try_that_failed(loop: Loop) -> None:
     assert len(loop.pauses) == 8 + 5
 
 
+@pytest.mark.parametrize(("asked", "pause"), [(1.0, 2.2), (4.0, 4.0), (60.0, 5.0)])
+async def test_it_waits_as_it_is_asked_to_as_long_as_one_more_try_fits_into_the_deadline(
+    loop: Loop, asked: float, pause: float
+) -> None:
+    overloaded = KubeError(429, "TooManyRequests", "slow down", retry_after=asked)
+    loop.at_pause[1] = lambda: setattr(loop.api, "failure", overloaded)
+    loop.at_pause[2] = lambda: setattr(loop.api, "failure", None)
+    loop.at_pause[9] = lambda: setattr(loop.api, "failure", UNREACHABLE)
+    with pytest.raises(LeaseLostError):
+        await loop.lease.hold()
+    assert loop.pauses[:4] == [pytest.approx(2.2), pytest.approx(pause), pytest.approx(2.2), pytest.approx(2.2)]
+
+
 async def test_it_says_who_took_the_lease(world: World, loop: Loop) -> None:
     def taken() -> None:
         world.server._store({"holderIdentity": "other", "leaseDurationSeconds": 15}, uid="u")

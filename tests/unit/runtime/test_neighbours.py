@@ -1,5 +1,6 @@
 """Of installations that serve the same namespace at most one acts, whatever clocks, network and processes do; and one does."""
 
+import asyncio
 import itertools
 import logging
 
@@ -12,6 +13,7 @@ from unit.runtime.lease_world import DURATIONS
 from unit.runtime.neighbours_world import Place, Process, World
 from vlm_operator.api.names import LEASE_LABELS, NAMESPACES
 from vlm_operator.runtime.installations import overlap, read_installation
+from vlm_operator.runtime.kube import KubeError
 from vlm_operator.runtime.neighbours import ACTS_SECONDS, CLEARED_SECONDS, LOOK_SECONDS, RIGHTS_SECONDS, SOON_SECONDS
 
 A, B, C = ("ops-a", "vlm-operator"), ("ops-b", "vlm-operator"), ("ops-c", "vlm-operator")
@@ -421,3 +423,24 @@ async def test_a_look_that_fails_is_told_and_made_up_for_soon(world: World, monk
     await laptop.neighbours.watch()
     failed = "no word about other installations: the API server did not answer"
     assert told == [(LOOK_SECONDS, ""), (SOON_SECONDS, failed), (LOOK_SECONDS, "")]
+
+
+@pytest.mark.parametrize(("asked", "pause"), [(0.0, SOON_SECONDS), (3.0, 3.0), (60.0, ACTS_SECONDS / 2)])
+async def test_it_waits_as_it_is_asked_to_as_long_as_one_more_look_fits_in(
+    world: World, monkeypatch: pytest.MonkeyPatch, asked: float, pause: float
+) -> None:
+    pauses: list[float] = []
+
+    async def refuse() -> None:
+        raise KubeError(429, "TooManyRequests", "slow down", retry_after=asked)
+
+    async def passes(seconds: float) -> None:
+        pauses.append(seconds)
+        raise asyncio.CancelledError
+
+    laptop = Process(world, "laptop", None)
+    monkeypatch.setattr(laptop.neighbours, "look", refuse)
+    monkeypatch.setattr("vlm_operator.runtime.neighbours.asyncio.sleep", passes)
+    with pytest.raises(asyncio.CancelledError):
+        await laptop.neighbours.watch()
+    assert pauses == [pause]

@@ -50,17 +50,19 @@ def run(story: Coroutine[Any, Any, None]) -> None:
 class Workshop:
     """A queue with workers, and a log of what they began and when."""
 
-    def __init__(self, *, workers: int = 1, handle: Handler | None = None, jitter: float = 1.0) -> None:
+    def __init__(
+        self, *, workers: int = 1, handle: Handler | None = None, jitter: float = 1.0, hold: float = 0.0
+    ) -> None:
         self.queue: WorkQueue[str] = WorkQueue(jitter=lambda: jitter)
         self.log: Log = []
         self.errors: list[tuple[str, str]] = []
         self._handle = handle
+        self._hold = hold
         self._workers = workers
 
     async def __aenter__(self) -> "Workshop":
         self._tasks = [
-            asyncio.create_task(self.queue.work(self._look, on_error=lambda key, e: self.errors.append((key, str(e)))))
-            for _ in range(self._workers)
+            asyncio.create_task(self.queue.work(self._look, on_error=self._complain)) for _ in range(self._workers)
         ]
         return self
 
@@ -72,6 +74,10 @@ class Workshop:
     async def _look(self, key: str) -> float | None:
         self.log.append((asyncio.get_running_loop().time(), key))
         return await self._handle(key) if self._handle else None
+
+    def _complain(self, key: str, error: Exception) -> float:
+        self.errors.append((key, str(error)))
+        return self._hold
 
     def keys(self) -> list[str]:
         return [key for _, key in self.log]
@@ -235,6 +241,45 @@ def test_news_during_a_failure_does_not_defeat_the_backoff() -> None:
             assert shop.times("a") == [0]
             await asyncio.sleep(0.1)
             assert shop.times("a") == [0, 1.25]
+
+    run(story())
+
+
+@pytest.mark.parametrize(("hold", "times"), [(0.0, [0, 0.1]), (7.0, [0, 7]), (0.1, [0, 0.25])])
+def test_a_key_that_is_held_does_not_come_before_its_time_whatever_news_there_is(
+    hold: float, times: list[float]
+) -> None:
+    async def fail(_: str) -> float | None:
+        raise RuntimeError("no")
+
+    async def story() -> None:
+        async with Workshop(handle=fail, hold=hold) as shop:
+            shop.queue.add("a")
+            for _ in range(10):
+                await asyncio.sleep(0.1)
+                shop.queue.add("a")
+            await asyncio.sleep(10)
+            assert shop.times("a")[:2] == times
+
+    run(story())
+
+
+def test_a_key_that_was_held_is_as_any_other_afterwards() -> None:
+    answers = iter([RuntimeError("no"), None, None])
+
+    async def once(_: str) -> float | None:
+        answer = next(answers)
+        if answer is not None:
+            raise answer
+        return None
+
+    async def story() -> None:
+        async with Workshop(handle=once, hold=3.0) as shop:
+            shop.queue.add("a")
+            await asyncio.sleep(10)
+            shop.queue.add("a")
+            await asyncio.sleep(10)
+            assert shop.times("a") == [0, 3, 10]
 
     run(story())
 

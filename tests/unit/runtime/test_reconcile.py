@@ -3,6 +3,7 @@
 What a real API server answers is tested against one, in `tests/cluster`.
 """
 
+import asyncio
 from typing import Any, cast
 
 import pytest
@@ -11,18 +12,18 @@ from unit.replicas.examples import NAME, NAMESPACE, NOW, raw_spec
 from unit.runtime.small_api import SmallApi
 from vlm_operator.api.names import DEPLOYMENT_LABEL, RESTARTED_AT
 from vlm_operator.replicas.evaluate import Judgement, evaluate
-from vlm_operator.runtime import gather
+from vlm_operator.runtime import gather, publish
 from vlm_operator.runtime.apply import Applier
 from vlm_operator.runtime.cache import Cache
 from vlm_operator.runtime.gather import Gatherer
-from vlm_operator.runtime.kinds import CLAIM, CONFIG_MAP, CONTROLLER_REVISION, POD, SERVICE, VLM_DEPLOYMENT
+from vlm_operator.runtime.kinds import CLAIM, CONFIG_MAP, CONTROLLER_REVISION, POD, SERVICE, VLM_DEPLOYMENT, Kind
 from vlm_operator.runtime.kube import Kube, KubeError
 from vlm_operator.runtime.publish import Publisher
 from vlm_operator.runtime.reconcile import CLAIM_RECHECK, Reconciler
 from vlm_operator.sizing.catalogue.loading import builtin
 
 KEY = (NAMESPACE, NAME)
-OVERLOADED = KubeError(429, "TooManyRequests", "slow down")
+OVERLOADED = KubeError(429, "TooManyRequests", "slow down", retry_after=7)
 NO_RIGHT = KubeError(403, "Forbidden", 'User "operator" cannot list resource "pods"')
 QUOTA = KubeError(403, "Forbidden", "exceeded quota: gpus")
 
@@ -52,10 +53,10 @@ class House:
         metadata = {"name": NAME, "namespace": NAMESPACE}
         self.api.hold(VLM_DEPLOYMENT, {"metadata": metadata, "spec": raw_spec(**sections)}, watched=True)
 
-    def edit(self, **sections: Any) -> None:
+    def edit(self, *, watched: bool = True, **sections: Any) -> None:
         live = self.api.objects["VLMDeployment", NAME]
         metadata = live["metadata"] | {"generation": live["metadata"]["generation"] + 1}
-        self.api.hold(VLM_DEPLOYMENT, live | {"metadata": metadata, "spec": raw_spec(**sections)}, watched=True)
+        self.api.hold(VLM_DEPLOYMENT, live | {"metadata": metadata, "spec": raw_spec(**sections)}, watched=watched)
 
     def annotate(self, annotations: dict[str, str]) -> None:
         live = self.api.objects["VLMDeployment", NAME]
@@ -79,6 +80,11 @@ class House:
             engine = {"name": "engine", "started": True, "ready": True, "state": {"running": {}}}
             status = {"phase": "Running", "conditions": [ready], "containerStatuses": [engine]}
             self.api.hold(POD, pod | {"spec": pod["spec"] | {"nodeName": "n"}, "status": status}, watched=True)
+
+    def fail(self, name: str) -> None:
+        """A replica is not ready any more."""
+        pod = self.api.objects["Pod", name]
+        self.api.hold(POD, pod | {"status": {"phase": "Running"}}, watched=True)
 
     async def settled(self) -> "House":
         await self.look()
@@ -153,7 +159,8 @@ async def test_a_pod_that_the_cache_does_not_show_is_found_by_its_name_and_not_r
     (name,) = house.pods()
     house.cache.remove(POD, house.api.objects["Pod", name])
     house.start()
-    assert await house.look() == 0.0, "the world was not as it was seen: look again at once"
+    with pytest.raises(KubeError, match="already exists"):
+        await house.look()
     assert await house.look() is None
     assert house.pods() == [name]
     house.api.calls.clear()
@@ -186,11 +193,11 @@ async def test_a_replica_that_is_gone_is_looked_for_once_and_has_failed() -> Non
     name = house.pods()[0]
     house.api.lose(POD, name)
     await house.look()
-    assert house.api.calls["get"] == 1
+    assert house.api.calls["get"] == 2, "the replica, and the deployment with which it may have gone"
     assert [failure["reason"] for failure in house.status()["failures"]] == ["PodVanished"]
     assert name in house.pods()
     await house.look()
-    assert house.api.calls["get"] == 1
+    assert house.api.calls["get"] == 2
 
 
 async def test_whether_a_replica_is_gone_is_not_judged_while_it_cannot_be_read() -> None:
@@ -207,7 +214,8 @@ async def test_whether_a_replica_is_gone_is_not_judged_while_it_cannot_be_read()
 async def test_a_strangers_service_is_reported_watched_over_and_never_touched() -> None:
     house = House()
     service = house.api.hold(SERVICE, {"metadata": {"name": NAME, "namespace": NAMESPACE}, "spec": {}})
-    assert await house.look() == 0.0
+    with pytest.raises(KubeError, match="already exists"):
+        await house.look()
     assert await house.look() == 10.0
     assert house.condition("Available") == "False/ServiceNameTaken"
     assert house.pods() == []
@@ -225,7 +233,8 @@ async def test_also_when_it_is_labelled_as_another_deployments() -> None:
     house.api.hold(
         SERVICE, {"metadata": {"name": NAME, "namespace": NAMESPACE, "labels": labels}, "spec": {}}, watched=True
     )
-    assert await house.look() == 0.0
+    with pytest.raises(KubeError, match="already exists"):
+        await house.look()
     assert await house.look() == 10.0
     assert house.condition("Available") == "False/ServiceNameTaken"
 
@@ -233,12 +242,90 @@ async def test_also_when_it_is_labelled_as_another_deployments() -> None:
 async def test_an_overloaded_api_server_is_left_to_the_queue_to_try_again() -> None:
     house = House(replicas=2)
     house.api.refusals["create Pod"] = OVERLOADED
-    with pytest.raises(KubeError, match="slow down"):
+    with pytest.raises(KubeError, match="slow down") as raised:
         await house.look()
+    assert raised.value.retry_after == 7
     assert house.condition("Available") == "False/Loading", "the status is written all the same"
     house.api.refusals.clear()
     assert await house.look() is None
     assert len(house.pods()) == 2
+
+
+@pytest.mark.parametrize("code", [404, 409, 410])
+async def test_what_is_refused_without_a_reason_that_can_be_seen_is_left_to_the_queue_too(code: int) -> None:
+    """Trying again at once could go on for ever: a webhook may refuse with any code."""
+    house = House()
+    house.api.refusals["create Pod"] = KubeError(code, "Refused", "no")
+    for _ in range(3):
+        with pytest.raises(KubeError, match="no"):
+            await house.look()
+
+
+async def test_what_cannot_be_read_again_after_a_conflict_waits_as_the_api_server_asks() -> None:
+    house = House()
+    await house.reconciler._gatherer.gather(KEY)  # the claim has been read
+    house.api.refusals = {"create Pod": KubeError(409, "AlreadyExists", "it exists"), "get": OVERLOADED}
+    with pytest.raises(KubeError, match="slow down") as raised:
+        await house.look()
+    assert raised.value.retry_after == 7
+
+
+async def test_nothing_is_made_anew_for_a_deployment_whose_deletion_is_still_to_be_told() -> None:
+    house = await House(replicas=2).settled()
+    house.api.lose(VLM_DEPLOYMENT, NAME, watched=False)
+    house.api.lose(SERVICE, NAME)
+    house.api.lose(POD, house.pods()[0])
+    assert await house.look() == 0.0
+    assert await house.look() is None
+    assert not house.api.writes()
+
+
+async def test_nor_for_one_whose_deletion_is_told_while_it_is_being_read() -> None:
+    house = await House(replicas=2).settled()
+    gone = house.api.objects["VLMDeployment", NAME]
+    house.api.lose(VLM_DEPLOYMENT, NAME, watched=False)
+    house.api.lose(SERVICE, NAME)
+    read = house.api.get
+
+    async def read_while_it_is_told(kind: Kind, **place: Any) -> Any:
+        if kind is VLM_DEPLOYMENT:
+            house.cache.remove(VLM_DEPLOYMENT, gone)
+        return await read(kind, **place)
+
+    house.api.get = read_while_it_is_told  # type: ignore[method-assign]
+    assert await house.look() == 0.0
+    assert not house.api.writes()
+
+
+async def test_an_edit_that_the_watch_keeps_back_is_read_where_the_status_meets_it() -> None:
+    house = await House(replicas=2).settled()
+    house.edit(replicas=1, watched=False)
+    house.fail(house.pods()[1])
+    with pytest.raises(KubeError, match="differs"):
+        await house.look()
+    await house.look()
+    assert len(house.pods()) == 1
+    assert house.status()["observedGeneration"] == 2
+
+
+async def test_a_deployment_that_is_gone_when_its_status_is_written_is_forgotten() -> None:
+    house = await House().settled()
+    house.api.lose(VLM_DEPLOYMENT, NAME, watched=False)
+    house.fail(house.pods()[0])
+    with pytest.raises(KubeError, match="not found"):
+        await house.look()
+    assert await house.look() is None
+
+
+async def test_a_store_of_events_that_does_not_answer_holds_up_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(publish, "EVENT_SECONDS", 0.01)
+    house = House()
+    house.api.silent.add("create Event")
+    await asyncio.wait_for(house.look(), 10)
+    assert house.condition("Available") == "False/Loading"
+    assert "event ReplicaCreated not recorded: no answer in time" in caplog.text
 
 
 async def test_what_was_done_is_told_once_though_the_status_is_refused() -> None:
@@ -340,6 +427,18 @@ async def test_a_claim_that_is_not_ready_is_looked_at_again() -> None:
     house.api.lose(CLAIM, "models", watched=False)
     assert await house.look() == CLAIM_RECHECK
     assert house.condition("WeightsReady") == "False/ClaimNotFound"
+
+
+@pytest.mark.parametrize("code", [0, 429, 500, 503])
+async def test_a_claim_that_cannot_be_read_for_now_is_not_judged(code: int) -> None:
+    house = House()
+    house.api.refusals["get"] = KubeError(code, "Trouble", "no answer for now")
+    with pytest.raises(KubeError, match="no answer"):
+        await house.look()
+    assert not house.api.writes()
+    house.api.refusals["get"] = KubeError(403, "Forbidden", "claims are none of your business")
+    await house.look()
+    assert house.condition("WeightsReady") == "Unknown/ClaimUnreadable"
 
 
 async def test_a_refused_spec_changes_nothing_but_the_status() -> None:

@@ -1,0 +1,110 @@
+"""The life of a deployment in four phases, and what it has left in the cluster at the end of each."""
+
+import difflib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import yaml
+
+from cluster.support.operator import GROUP, Deployments, Object, manifest
+from controlplane import Api, ApiError, WaitTimeoutError, wait_until
+
+NAME = "qwen"
+KINDS = {"pods": "/api/v1", "services": "/api/v1", "configmaps": "/api/v1", "controllerrevisions": "/apis/apps/v1"}
+
+PHASES: Mapping[str, Callable[[Deployments], Any]] = {
+    "create": lambda deployments: deployments.create(NAME, replicas=2),
+    "scale": lambda deployments: deployments.patch(NAME, replicas=3),
+    "edit": lambda deployments: deployments.patch(NAME, engine={"maxNumSeqs": 64}, service={"port": 9000}),
+    "delete": lambda deployments: deployments.delete(NAME),
+}
+"""What the user does in each phase, in order."""
+PODS_AT_MOST = {"create": 2, "scale": 3, "edit": 4, "delete": 4}
+"""Pods that are not being deleted, at any moment of the phase. Replacing a revision takes one more than wanted."""
+
+_OF_ONE_RUN = {"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "lastTransitionTime"}
+_BY_OTHERS = {"nodeName", "clusterIP", "clusterIPs", "nextRetry"}
+
+
+def picture(deployments: Deployments) -> Object | None:
+    """The deployment's status and all its objects, without what differs from run to run; None while something leaves."""
+    objects = {
+        f"{kind}/{name}": obj
+        for kind, group in KINDS.items()
+        for name, obj in deployments.children(kind, NAME, group=group).items()
+    }
+    if any("deletionTimestamp" in obj["metadata"] for obj in objects.values()):
+        return None
+    try:
+        resource = deployments.get(NAME)
+    except ApiError as error:
+        if error.status != 404:
+            raise
+    else:
+        objects["vlmdeployments"] = {"metadata": resource["metadata"], "status": resource.get("status")}
+    pure = {place: _pure(obj, of_pod=place.startswith("pods/")) for place, obj in objects.items()}
+    text = json.dumps(pure).replace(deployments.namespace, "NAMESPACE")
+    found: Object = json.loads(text)
+    return found
+
+
+def until_garbage_is_collected(api: Api, namespace: str) -> None:
+    """Return when the garbage collector follows VLMDeployments: it looks for new kinds every 30 s, and misses deletions before.
+
+    Leaves nothing behind.
+    """
+    collection = f"/api/v1/namespaces/{namespace}/configmaps"
+    for number in range(30):
+        owner = api.post(f"{GROUP}/namespaces/{namespace}/vlmdeployments", manifest(f"probe-{number}", replicas=0))
+        reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"]}
+        reference |= {field: owner["metadata"][field] for field in ("name", "uid")}
+        child = {"name": f"probe-{number}", "ownerReferences": [reference]}
+        api.post(collection, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": child})
+        api.delete(f"{GROUP}/namespaces/{namespace}/vlmdeployments/probe-{number}")
+        try:
+            wait_until(lambda: not api.answers(f"{collection}/probe-{number}"), "it is collected", timeout_seconds=5)  # noqa: B023 # ends in the loop
+        except WaitTimeoutError:
+            api.delete(f"{collection}/probe-{number}")
+        else:
+            return
+    raise AssertionError("the garbage collector does not follow VLMDeployments")
+
+
+def _pure(part: Any, *, of_pod: bool) -> Any:
+    if isinstance(part, list):
+        return [_pure(item, of_pod=of_pod) for item in part]
+    if not isinstance(part, dict):
+        return part
+    # What nodes say of a pod is theirs; the operator's view of it is in its own status.
+    left_out = _OF_ONE_RUN | _BY_OTHERS | ({"status"} if of_pod else set())
+    return {key: _pure(value, of_pod=of_pod) for key, value in part.items() if key not in left_out}
+
+
+def is_finished(deployments: Deployments, phase: str) -> bool:
+    """Whether the phase has come to its end, as the status says."""
+    if phase == "delete":
+        return picture(deployments) == {}
+    conditions = {kind: deployments.condition(kind, NAME).get("status") for kind in ("Ready", "Progressing")}
+    return conditions == {"Ready": "True", "Progressing": "False"}
+
+
+def until_finished(deployments: Deployments, phase: str, *, timeout_seconds: float) -> Object:
+    """Wait for the end of a phase; returns the picture that it leaves."""
+
+    def look() -> tuple[Object] | None:
+        seen = picture(deployments) if is_finished(deployments, phase) else None
+        return (seen,) if seen is not None else None
+
+    return wait_until(look, f"{phase} is over", timeout_seconds=timeout_seconds, every_seconds=0.25)[0]  # type: ignore[index]
+
+
+def until_alike(deployments: Deployments, expected: Object, *, what: str, timeout_seconds: float) -> None:
+    """Wait until the picture is the expected one; the error shows where it is not."""
+    try:
+        wait_until(lambda: picture(deployments) == expected, what, timeout_seconds=timeout_seconds, every_seconds=0.25)
+    except WaitTimeoutError:
+        seen = picture(deployments)
+        lines = [yaml.safe_dump(one, width=120).splitlines() for one in (expected, seen)]
+        difference = "\n".join(difflib.unified_diff(*lines, "expected", "seen", n=1, lineterm=""))
+        raise AssertionError(f"{what}: not within {timeout_seconds:.0f} s\n{difference[:4000]}") from None
