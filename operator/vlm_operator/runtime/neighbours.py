@@ -71,8 +71,9 @@ class Neighbours:
         self._older: list[Installation] = []
         self._younger: list[Installation] = []
         self._looked_at = NEVER
-        self._asked_to_wait = 0.0
         self._acquired_at: float | None = None
+        self._hurry_seconds: float | None = None
+        """Until the next look, when that cannot wait."""
         self._said: set[str] = set()
         self.no_older = asyncio.Event()
         """Our own Lease may be taken."""
@@ -119,25 +120,29 @@ class Neighbours:
 
     async def _try(self) -> None:
         """Look in time. A look without an answer must leave time for another one before this process stops acting."""
-        trouble, self._asked_to_wait = "", 0.0
+        failure, soon = "", SOON_SECONDS
         try:
             async with asyncio.timeout(ACTS_SECONDS / 2):
                 await self.look()
         except TimeoutError:
-            trouble = "the API server did not answer in time"
+            failure = "the API server did not answer in time"
         except KubeError as error:
-            trouble, self._asked_to_wait = str(error), error.retry_after
-        trouble = f"no word about other installations: {trouble}" if trouble else self._in_the_way()
+            failure, soon = str(error), max(soon, min(error.retry_after, ACTS_SECONDS / 2))
+        self._hurry_seconds = soon if failure or self._younger_must_notice() else None
+        if failure and self._clock() - self._looked_at < ACTS_SECONDS:
+            log.info("a look for other installations failed: %s", failure)
+        else:
+            self._report(f"no word about other installations: {failure}" if failure else self._in_the_way())
+        self._say_who_is_deaf()
+
+    def _report(self, trouble: str) -> None:
         if trouble and trouble != self.trouble:
             log.warning("%s", trouble)
         self.trouble = trouble
-        self._say_who_is_deaf()
 
     async def _pause(self) -> None:
         """Wait for the next look: a while, or until our own Lease is ours. As long as is asked for, if one more fits in."""
-        waits = bool(self.trouble) and not self._older
-        soon = max(SOON_SECONDS, min(self._asked_to_wait, ACTS_SECONDS / 2))
-        pause = soon if waits else LOOK_SECONDS * (1 + JITTER * self._jitter())
+        pause = self._hurry_seconds or LOOK_SECONDS * (1 + JITTER * self._jitter())
         if self._lease is None or self._acquired_at is not None:
             await asyncio.sleep(pause)
             return
@@ -150,9 +155,12 @@ class Neighbours:
         if self._older:
             rule = "two must not serve the same namespace: remove one, or give each its own with --namespace"
             return f"does nothing and stands by for {self._older[0]} too; {rule}"
-        if self._younger and not self.may_act.is_set() and self._acquired_at is not None:
-            return f"waits until it is noticed by {self._younger[0]} too, and is the younger one"
+        if self._younger_must_notice():
+            return f"waits up to {CLEARED_SECONDS:.0f} s for {self._younger[0]} too, to give way: it is younger"
         return ""
+
+    def _younger_must_notice(self) -> bool:
+        return bool(self._younger) and self._acquired_at is not None and not self.may_act.is_set()
 
     async def _list(self) -> list[Installation]:
         if self._clock() - self._asked_at >= RIGHTS_SECONDS:
