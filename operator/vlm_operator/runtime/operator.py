@@ -62,6 +62,7 @@ class Operator:
             self._gatherer,
             Applier(kube, self._cache, self._gatherer),
             Publisher(kube, self._cache, instance=socket.gethostname()[:128]),
+            crowded=lambda: len(self._queue) > 0,
         )
         self._neighbours = neighbours
         self._acts = False

@@ -32,6 +32,10 @@ class WorkQueue(Generic[K]):
         self._something = asyncio.Event()
         self._jitter = jitter
 
+    def __len__(self) -> int:
+        """How many keys wait."""
+        return len(self._queued)
+
     def add(self, key: K) -> None:
         """Queue a key now; one that is held comes at its time."""
         if key in self._working:

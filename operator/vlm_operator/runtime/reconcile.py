@@ -28,22 +28,32 @@ NAMESPACE_RECHECK = 30.0
 
 
 class Reconciler:
-    """Brings deployments one step nearer to what is wanted."""
+    """Brings deployments one step nearer to what is wanted. `crowded` tells whether others wait for their look."""
 
     def __init__(
-        self, gatherer: Gatherer, applier: Applier, publisher: Publisher, *, clock: Callable[[], float] = time.time
+        self,
+        gatherer: Gatherer,
+        applier: Applier,
+        publisher: Publisher,
+        *,
+        crowded: Callable[[], bool] = lambda: False,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._gatherer = gatherer
         self._applier = applier
         self._publisher = publisher
         self._clock = clock
+        self._crowded = crowded
         self._memories: dict[Key, tuple[str, Memory]] = {}
+        self._unwritten: set[Key] = set()
+        """Deployments whose last look left the status to the next one."""
 
     async def reconcile(self, key: Key) -> float | None:
         """One step; returns the seconds until the next look, or None when only an event can bring news."""
         facts = await self._gather(key)
         if facts is None:
             self._memories.pop(key, None)
+            self._unwritten.discard(key)
             return None
         now = self._clock()
 
@@ -61,12 +71,21 @@ class Reconciler:
         # status is written, and so is found again by the next look where that fails.
         await self._publisher.tell(facts, deeds(outcomes, known=facts.memory, memory=done.memory), now=now)
 
+        if self._gives_way(key, outcomes):
+            return 0.0
         after = await self._gather(key) if made.actions else replace(facts, memory=done.memory)
         if after is not None and after.uid == facts.uid:
             status = summarise(after, decision, done, now=now)
             await self._write(key, status)
             await self._publisher.tell(after, turns(before=facts.status, after=status), now=now)
         return _next_look(facts, done, outcomes, now=now)
+
+    def _gives_way(self, key: Key, outcomes: tuple[Outcome, ...]) -> bool:
+        """Whether others get their pods before this status is written: once in a row, and where all was done."""
+        done = bool(outcomes) and all(outcome.refusal is None for outcome in outcomes)
+        gives_way = done and key not in self._unwritten and self._crowded()
+        (self._unwritten.add if gives_way else self._unwritten.discard)(key)
+        return gives_way
 
     async def _write(self, key: Key, status: Mapping[str, Any]) -> None:
         """Write the status. A deployment that is not as it was seen is read anew, for the next look."""

@@ -35,6 +35,7 @@ class House:
         self.cache = Cache()
         self.api = SmallApi(self.cache)
         self.now = NOW
+        self.crowded = False
         self.api.hold(
             CLAIM, {"metadata": {"name": "models", "namespace": NAMESPACE}, "spec": {}, "status": {"phase": "Bound"}}
         )
@@ -47,7 +48,9 @@ class House:
         self.gatherer = Gatherer(kube, self.cache, builtin())
         applier = Applier(kube, self.cache, self.gatherer)
         publisher = Publisher(kube, self.cache, instance="test")
-        self.reconciler = Reconciler(self.gatherer, applier, publisher, clock=lambda: self.now)
+        self.reconciler = Reconciler(
+            self.gatherer, applier, publisher, crowded=lambda: self.crowded, clock=lambda: self.now
+        )
 
     def create(self, **sections: Any) -> None:
         metadata = {"name": NAME, "namespace": NAMESPACE}
@@ -113,6 +116,38 @@ async def test_a_deployment_comes_up() -> None:
     assert house.condition("Ready") == "True/Ready"
     assert house.status()["servingReplicas"] == 2
     assert house.reasons() == ["ReplicaCreated", "Ready"]
+
+
+async def test_while_others_wait_for_their_replicas_a_status_is_left_to_the_next_look() -> None:
+    house = House()
+    house.crowded = True
+    assert await house.look() == 0.0
+    assert len(house.pods()) == 1
+    assert house.reasons() == ["ReplicaCreated"]
+    assert "status" not in house.api.objects["VLMDeployment", NAME]
+    assert await house.look() is None
+    assert house.condition("Ready") == "False/Loading"
+
+
+async def test_but_not_again_and_again() -> None:
+    house = House()
+    house.crowded = True
+    await house.look()
+    house.edit(replicas=2)
+    assert await house.look() is None
+    assert len(house.pods()) == 2
+    assert house.status()["replicas"] == 2
+    house.edit(replicas=3)
+    assert await house.look() == 0.0
+    assert house.status()["replicas"] == 2
+
+
+async def test_what_went_wrong_is_written_also_while_others_wait() -> None:
+    house = House()
+    house.crowded = True
+    house.api.refusals["create Pod"] = QUOTA
+    await house.look()
+    assert house.condition("Available") == "False/AdmissionRefused"
 
 
 async def test_when_nothing_changes_nothing_is_called() -> None:
