@@ -320,7 +320,7 @@ PLACES = [
 ]
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.sampled_from(PLACES), VALUES, min_size=1, max_size=3))
 def test_nothing_in_a_spec_makes_it_crash(plan: Any, spec: dict[str, Any]) -> None:
     code, answer, _ = plan(json.dumps(resource(**spec)))
