@@ -1,6 +1,7 @@
 """`kubectl vlm plan`: the verdict on a VLMDeployment with its arithmetic."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,8 @@ import yaml
 from vlm_operator.api.findings import Finding
 from vlm_operator.replicas.evaluate import Judgement, evaluate, findings_that_count
 from vlm_operator.sizing.catalogue.loading import Catalogue
+from vlm_operator.sizing.fit import Question, concurrency, largest_max_model_len
+from vlm_operator.sizing.memory import Memory
 
 if TYPE_CHECKING:  # most answers need neither
     from vlm_operator.cli.changes import Change
@@ -17,6 +20,8 @@ if TYPE_CHECKING:  # most answers need neither
 _GIB = 2**30
 _BAR = 40
 """Characters of a bar that stands for the whole GPU."""
+TEXT_TOKENS = 1024
+"""Prompt and answer of a request with one image whose number at once is told."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +66,6 @@ def _changes(old: Judgement, new: Judgement) -> "tuple[Change, ...]":
 def as_data(answer: Answer) -> dict[str, Any]:
     """The answer as plain data; None is unknown."""
     sized = answer.judged.assessment
-    memory = sized.memory if sized else None
     spec = answer.judged.spec
     data: dict[str, Any] = {
         "name": answer.name,
@@ -71,23 +75,17 @@ def as_data(answer: Answer) -> dict[str, Any]:
             for finding in answer.findings
         ],
         "gpu": sized.gpu if sized else None,
-        "memory": {
-            "gpuGiB": _gib(memory.gpu if memory else None),
-            "weightsGiB": _gib(memory.weights if memory else None),
-            "kvGiB": _gib(memory.kv if memory else None),
-            "kvTokens": memory.kv_tokens if memory else None,
-            "activationGiB": _gib(memory.activation if memory else None),
-            "otherGiB": _gib(memory.other + memory.graphs if memory else None),
-            "fits": memory.fits if memory else None,
-            "limit": memory.limit if memory else None,
-        },
-        "maxModelLen": memory.settings.max_model_len if memory else None,
-        "maxNumSeqs": memory.settings.max_num_seqs if memory else None,
+        "memory": _as_gib(sized.memory if sized else None),
+        "memoryByGpu": {gpu: _as_gib(memory) for gpu, memory in (sized.memory_by_gpu if sized else {}).items()},
+        "maxModelLen": sized.memory.settings.max_model_len if sized and sized.memory else None,
+        "largestMaxModelLen": largest_max_model_len(sized.question) if sized and sized.question else None,
+        "maxNumSeqs": sized.memory.settings.max_num_seqs if sized and sized.memory else None,
         "tensorParallel": sized.tensor_parallel if sized else None,
         "gpusPerReplica": sized.gpus_per_replica if sized else None,
         "replicas": spec.replicas if spec else None,
         "imageTokens": dict(sized.image_tokens) if sized else {},
         "maxConcurrency": sized.max_concurrency if sized else None,
+        "imageConcurrency": _with_one_image(sized.question, sized.image_tokens) if sized and sized.question else {},
     }
     if answer.changes is not None:
         data["restarts"] = any(change.restarts for change in answer.changes)
@@ -98,6 +96,29 @@ def as_data(answer: Answer) -> dict[str, Any]:
     if answer.config is not None:
         data |= answer.config.as_spec()
     return data
+
+
+def _as_gib(memory: Memory | None) -> dict[str, Any]:
+    return {
+        "gpuGiB": _gib(memory.gpu if memory else None),
+        "weightsGiB": _gib(memory.weights if memory else None),
+        "kvGiB": _gib(memory.kv if memory else None),
+        "kvTokens": memory.kv_tokens if memory else None,
+        "activationGiB": _gib(memory.activation if memory else None),
+        "otherGiB": _gib(memory.other + memory.graphs if memory else None),
+        "fits": memory.fits if memory else None,
+        "limit": memory.limit if memory else None,
+    }
+
+
+def _with_one_image(question: Question, tokens: Mapping[str, int | None]) -> dict[str, int | None]:
+    """Requests at once with an image of each size and `TEXT_TOKENS` of text, rounded down."""
+
+    def at_once(image: int | None) -> int | None:
+        number = None if image is None else concurrency(question, tokens=image + TEXT_TOKENS)
+        return None if number is None else int(number)
+
+    return {size: at_once(image) for size, image in tokens.items()}
 
 
 def shown(answer: Answer, output: str) -> str:
@@ -119,7 +140,7 @@ def _lines(answer: Answer, data: dict[str, Any]) -> list[str]:
             "Paste this into spec.model:",
             *_block(answer.config.as_spec()),
         ]
-    lines += ["", *_memory(data), "", *_facts(data)]
+    lines += ["", *_memory(data), *_other_gpus(data), "", *_facts(data)]
     if answer.changes is not None:
         lines += ["", *_changed(answer.changes)]
     return lines
@@ -142,16 +163,32 @@ def _memory(data: dict[str, Any]) -> list[str]:
     return lines
 
 
+def _other_gpus(data: dict[str, Any]) -> list[str]:
+    """A line for each further GPU that is allowed and known."""
+    others = {gpu: memory for gpu, memory in data["memoryByGpu"].items() if gpu != data["gpu"]}
+    lines = [
+        f"  {gpu}: {_or_unknown(memory['gpuGiB'])} GiB, KV cache {_or_unknown(memory['kvGiB'])} GiB for "
+        f"{_or_unknown(memory['kvTokens'])} tokens per replica"
+        for gpu, memory in others.items()
+    ]
+    return ["On the other GPUs:", *lines] if lines else []
+
+
 def _facts(data: dict[str, Any]) -> list[str]:
     gpus, replicas = data["gpusPerReplica"], data["replicas"]
     total = "?" if gpus is None or replicas is None else gpus * replicas
-    tokens = ", ".join(f"{size}: {_or_unknown(number)}" for size, number in data["imageTokens"].items())
+    tokens, requests = (
+        ", ".join(f"{size}: {_or_unknown(number)}" for size, number in data[key].items()) or "?"
+        for key in ("imageTokens", "imageConcurrency")
+    )
     return [
         f"Tensor-parallel degree: {_or_unknown(data['tensorParallel'])}",
         f"Pods: {_or_unknown(replicas)} with {_or_unknown(gpus)} GPUs each, {total} GPUs in all",
         f"KV cache: {_or_unknown(data['memory']['kvTokens'])} tokens per replica",
+        f"Largest maxModelLen that fits: {_or_unknown(data['largestMaxModelLen'])}",
         f"Requests of {_or_unknown(data['maxModelLen'])} tokens at once: {_or_unknown(data['maxConcurrency'])} per replica",
-        f"Tokens of an image: {tokens or '?'}",
+        f"Tokens of an image: {tokens}",
+        f"Requests with one image and {TEXT_TOKENS} tokens of text at once: {requests}",
     ]
 
 

@@ -56,6 +56,8 @@ class Images:
     """Tokens of one."""
     patches: int
     """Patches of one before they are merged."""
+    video: bool = False
+    """Whether it is a video."""
 
 
 NO_IMAGES = Images(count=0, tokens=0, patches=0)

@@ -38,7 +38,7 @@ class Assessment:
     memory_by_gpu: Mapping[str, Memory]
     """The memory on each allowed GPU that is known, by product, in the order of the spec."""
     question: Question | None
-    """The model on the GPU that decides, to ask further (`fit.largest_max_model_len`, `fit.concurrency_with_images`)."""
+    """The model on the GPU that decides, to ask further (`fit.largest_max_model_len`, `fit.concurrency`)."""
     image_tokens: Mapping[str, int | None]
     """Tokens of images by their size (`1024x1024`), the largest allowed last."""
     max_concurrency: float | None

@@ -3,7 +3,7 @@
 The choices are vLLM's by version and GPU. Nothing is added up here; `memory` does that.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vlm_operator.api.architecture import Architecture, ImageTokens
 from vlm_operator.sizing.activation import NO_IMAGES, Images
@@ -148,38 +148,38 @@ def profiled_images(architecture: Architecture, load: Load, chosen: Settings, ve
         return NO_IMAGES
     if architecture.images is None:
         return None
-    tokens, patches = _largest_item(architecture, architecture.images, load, chosen, version)
+    item = _largest_item(architecture, architecture.images, load, chosen, version)
     if architecture.name == "MllamaForConditionalGeneration":
-        return Images(count=chosen.max_num_seqs, tokens=tokens, patches=patches)
+        return replace(item, count=chosen.max_num_seqs)
     longest = chosen.max_model_len
-    if is_older(architecture, version) and longest is not None and tokens > longest:  # it would refuse larger ones
-        tokens, patches = longest, round(patches * longest / tokens)
+    if is_older(architecture, version) and longest is not None and item.tokens > longest:  # it would refuse larger ones
+        item = replace(item, tokens=longest, patches=round(item.patches * longest / item.tokens))
     limits = (load.images_per_prompt, load.videos_per_prompt)
     most = UNLIMITED if None in limits else max(limit or 0 for limit in limits)
-    count = min(max(1, chosen.max_num_batched_tokens // tokens), most * chosen.max_num_seqs)
-    return Images(count=count, tokens=tokens, patches=patches)
+    return replace(item, count=min(max(1, chosen.max_num_batched_tokens // item.tokens), most * chosen.max_num_seqs))
 
 
 def _largest_item(
     architecture: Architecture, rule: ImageTokens, load: Load, chosen: Settings, version: Version
-) -> tuple[int, int]:
-    """Tokens and patches of the largest image or, where videos are not turned off, video.
+) -> Images:
+    """The largest image or, where videos are not turned off, video.
 
     Of Qwen2-VL a video has as many pairs of the largest frames as the context takes, up to a number that vLLM sets, and
     one pair at least. Other families have a limit on the pixels of all frames. Those whose rule for videos is not known
     are taken by their images. Source: `get_max_video_tokens` in vLLM's model files.
     """
     vision, least, most = architecture.vision, load.min_pixels, load.max_pixels
-    image = largest_image(rule, vision=vision, min_pixels=least, max_pixels=most)
+    largest = largest_image(rule, vision=vision, min_pixels=least, max_pixels=most)
+    image = Images(count=1, tokens=largest.tokens, patches=largest.patches)
     if load.videos_per_prompt == 0 or rule.rule not in _FREE_VIDEO:
-        return image.tokens, image.patches
+        return image
     if rule.rule == "Qwen2VL":
         most_pairs = PAIRS_OF_FRAMES if version >= FEWER_FRAMES_SINCE else PAIRS_OF_FRAMES_BEFORE
         room = most_pairs if chosen.max_model_len is None else chosen.max_model_len // image.tokens
         pairs = max(1, min(most_pairs, room))
-        return image.tokens * pairs, image.patches * pairs
+        return Images(count=1, tokens=image.tokens * pairs, patches=image.patches * pairs, video=True)
     longest = video_tokens(rule, 2, _LARGE_SIDE, _LARGE_SIDE, vision=vision, min_pixels=least, max_pixels=most) or 0
     video = min(longest, chosen.max_model_len or longest)
     if video <= image.tokens:
-        return image.tokens, image.patches
-    return video, round(video * image.patches / image.tokens)
+        return image
+    return Images(count=1, tokens=video, patches=round(video * image.patches / image.tokens), video=True)

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Literal
 
 from vlm_operator.api.architecture import Architecture
-from vlm_operator.sizing.images import image_tokens, takes_pixel_limits
+from vlm_operator.sizing.images import takes_pixel_limits
 from vlm_operator.sizing.kv_cache import BLOCK, request_bytes
 from vlm_operator.sizing.memory import Device, Load, Memory, Version, estimate
 from vlm_operator.sizing.weights import Layout
@@ -106,27 +106,6 @@ def concurrency(question: Question, *, tokens: int) -> float | None:
         version=question.version,
     )
     return min(max(0.0, memory.kv / one), memory.settings.max_num_seqs) * question.layout.data
-
-
-def concurrency_with_images(
-    question: Question, *, width: int, height: int, images: int = 1, text_tokens: int = 0
-) -> float | None:
-    """Requests with `images` of a size in pixels and some text, prompt and answer, that a replica holds at once.
-
-    None when the family's way with images is unknown. Raises RefusedImageError as `images.image_tokens` does.
-    """
-    rule = question.architecture.images
-    if rule is None:
-        return None
-    each = image_tokens(
-        rule,
-        width,
-        height,
-        vision=question.architecture.vision,
-        min_pixels=question.load.min_pixels,
-        max_pixels=question.load.max_pixels,
-    )
-    return concurrency(question, tokens=images * each + text_tokens)
 
 
 def leaves_reserve(memory: Memory, reserve: float = RESERVE) -> bool | None:

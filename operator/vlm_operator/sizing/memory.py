@@ -74,6 +74,8 @@ class Memory:
     """Weights with the table of positions."""
     activation: int | None
     """Peak of a step."""
+    images: peaks.Images | None
+    """What the vision tower is run over for it."""
     graphs: int
     """CUDA graphs; taken from the budget or on top of it, by version."""
     other: int
@@ -178,6 +180,7 @@ def _stage(case: _Case, stage: Stage) -> Memory:
         budget=budget,
         weights=weights,
         activation=peak,
+        images=case.images if stage.first else peaks.NO_IMAGES,
         graphs=graphs,
         other=other,
         beside=beside,

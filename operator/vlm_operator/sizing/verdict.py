@@ -212,7 +212,8 @@ def arithmetic(subject: Subject, tried: Trial) -> str:
     if memory.weights is not None:
         parts.append(f"weights take {_gib(memory.weights)}{subject.doubt('dimensions')}")
     if memory.activation is not None:
-        parts.append(f"the peak of a step {_gib(memory.activation)}")
+        video = f" with a video of {memory.images.tokens} tokens" if memory.images and memory.images.video else ""
+        parts.append(f"the peak of a step{video} {_gib(memory.activation)}")
     if memory.kv is None or memory.budget is None or memory.weights is None or memory.activation is None:
         return f"{_budget(tried)}: {', '.join(parts)}"
     parts.append(f"graphs and buffers {_gib(memory.budget - memory.weights - memory.activation - memory.kv)}")

@@ -56,6 +56,20 @@ def test_an_accepted_spec_with_all_numbers(plan: Any) -> None:
     assert answer["maxConcurrency"] == pytest.approx(memory["kvTokens"] / 32768, rel=0.05)
 
 
+def test_every_allowed_gpu_is_told_and_how_long_and_how_many_requests_may_be(plan: Any) -> None:
+    _, answer, _ = plan(resource(gpu={"products": ["NVIDIA-L40S", "NVIDIA-H100-80GB-HBM3", "NVIDIA-L4"]}))
+    assert answer["gpu"] == "NVIDIA-L4"
+    assert list(answer["memoryByGpu"]) == ["NVIDIA-L40S", "NVIDIA-H100-80GB-HBM3", "NVIDIA-L4"]
+    assert answer["memoryByGpu"]["NVIDIA-L4"] == answer["memory"]
+    assert answer["largestMaxModelLen"] == 128000
+    tokens = answer["memory"]["kvTokens"]
+    assert answer["imageConcurrency"]["1024x1024"] == pytest.approx(
+        tokens / (answer["imageTokens"]["1024x1024"] + 1024), 0.01
+    )
+    _, table, _ = plan(resource(gpu={"products": ["NVIDIA-L40S", "NVIDIA-L4"]}), output="table")
+    assert "On the other GPUs:\n  NVIDIA-L40S: " in table
+
+
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
 def test_every_sample_fits_and_nothing_is_found_wrong_with_it(plan: Any, sample: Path) -> None:
     code, answer, _ = plan(sample.read_text())

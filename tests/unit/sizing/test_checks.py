@@ -196,6 +196,11 @@ def test_the_advised_pixels_make_the_image_fit() -> None:
     assert image.tokens <= 4096
 
 
+def test_no_pixels_at_all_are_not_advised() -> None:
+    found = only(check(model={"maxModelLen": 1}), "ImageExceedsContext")
+    assert found.advice == "set maxModelLen above 16384"
+
+
 def test_where_pixels_have_no_effect_they_are_not_advised() -> None:
     found = only(check("llava-hf/llava-onevision-qwen2-7b-ov-hf", model={"maxModelLen": 4096}), "ImageExceedsContext")
     assert found.field == "spec.model.maxModelLen"

@@ -11,7 +11,6 @@ from vlm_operator.sizing.fit import (
     Question,
     changes,
     concurrency,
-    concurrency_with_images,
     largest_max_model_len,
     leaves_reserve,
     smallest_tensor,
@@ -48,7 +47,6 @@ def test_no_context_fits_where_the_weights_do_not() -> None:
 def test_what_is_unknown_has_no_answers() -> None:
     assert largest_max_model_len(UNKNOWN) is None
     assert concurrency(UNKNOWN, tokens=1000) is None
-    assert concurrency_with_images(UNKNOWN, width=224, height=224) is None
     assert smallest_tensor(UNKNOWN, [1, 2]) is None
     assert changes(UNKNOWN, degrees=[2], formats=["AWQ"]) == ()
 
@@ -58,15 +56,6 @@ def test_requests_at_once_by_hand() -> None:
     kv = question.memory.kv
     assert concurrency(question, tokens=8192) == pytest.approx(kv / (8192 * 57_344))
     assert concurrency(question, tokens=16) == 512  # no more than its limit of sequences
-
-
-def test_an_image_counts_with_its_tokens_and_is_bounded_by_the_pixels_allowed() -> None:
-    question = replace(TOO_LONG, device=L40S, load=Load(max_num_seqs=512, videos_per_prompt=0))
-    assert concurrency_with_images(question, width=1024, height=1024, text_tokens=1000) == concurrency(
-        question, tokens=1369 + 1000
-    )
-    few = replace(question, load=replace(question.load, max_pixels=200_704))
-    assert concurrency_with_images(few, width=1024, height=1024, images=2) == concurrency(few, tokens=2 * 256)
 
 
 def test_the_smallest_degree_leaves_the_reserve() -> None:
