@@ -177,7 +177,9 @@ def _too_large(subject: Subject, image: ImageSize, tokens: int) -> Finding:
     longer = f"set maxModelLen above {image.tokens}"
     pixels = _most_pixels(subject) * (tokens // 2) // image.tokens
     limits = "minPixels and maxPixels" if pixels < (subject.spec.multimodal.min_pixels or 0) else "maxPixels"
-    advice = f"set {limits} to {pixels}, with which an image takes half of that, or {longer}" if free and pixels else longer
+    advice = (
+        f"set {limits} to {pixels}, with which an image takes half of that, or {longer}" if free and pixels else longer
+    )
     given, ordinary = subject.spec.multimodal, tokens_of(subject, *ORDINARY_IMAGE)
     asked = free and (given.max_pixels or given.min_pixels)
     wrong = image.tokens > tokens and (asked or ordinary is None or ordinary > tokens)
