@@ -40,6 +40,7 @@ def test_the_end_is_the_same(cell: Cell, told: Mapping[str, Future[Report]], pyt
     pytestconfig.stash[REPORTS].append(str(told[str(cell)].result()))
 
 
+@pytest.mark.forbidden  # an API server that has just started refuses everybody until it knows the roles
 @pytest.mark.parametrize("cell", [Cell(STOPPED, phase) for phase in PHASES], ids=str)
 def test_the_end_is_the_same_though_the_api_server_was_stopped(
     cell: Cell, stories: Stories, told: Mapping[str, Future[Report]], pytestconfig: pytest.Config

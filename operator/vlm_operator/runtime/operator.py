@@ -66,6 +66,8 @@ class Operator:
         )
         self._neighbours = neighbours
         self._acts = False
+        self._listing = asyncio.Lock()
+        self._list_at = 0.0
         self._synced = asyncio.Event()
         self.health = Health(
             oldest_in_queue=self._queue.oldest_age,
@@ -126,7 +128,7 @@ class Operator:
                 if self.health.waiting_for != what:
                     log.warning("waiting for %s", what)
                 self.health.waiting_for = what
-                await asyncio.sleep(max(CRD_RETRY, error.retry_after))
+                await asyncio.sleep(CRD_RETRY)
             else:
                 log.info("%d VLMDeployments found", sum(1 for _ in self._cache.deployments()))
                 self._enqueue(set(self._cache.deployments()))
@@ -137,15 +139,25 @@ class Operator:
         while True:
             if self._gatherer.unlisted:
                 pause = min(pause, UNLISTED_RETRY)
-            await asyncio.sleep(pause * (0.9 + random.random() / 5))  # noqa: S311 # jitter
+            await asyncio.sleep(pause * (1 + random.random() / 5))  # noqa: S311 # jitter
             pause = self._settings.resync_seconds
             try:
                 await self._list()
             except KubeError as error:
                 log.warning("the full list failed: %s", error)
-                pause = max(min(pause, RESYNC_RETRY), error.retry_after)
+                pause = min(pause, RESYNC_RETRY)
 
     async def _list(self) -> None:
+        """List everything: one list at a time, and none before the time that the API server asks for."""
+        async with self._listing:
+            await asyncio.sleep(self._list_at - asyncio.get_running_loop().time())
+            try:
+                await self._list_all()
+            except KubeError as error:
+                self._list_at = asyncio.get_running_loop().time() + error.retry_after
+                raise
+
+    async def _list_all(self) -> None:
         """List every watched kind. The children come first: a deployment must not be seen without its pods.
 
         Namespaces in which something must not be listed are left out, and the others are served.
