@@ -115,7 +115,13 @@ def _plan(options: argparse.Namespace) -> int:
 
 def _older(resource: dict[str, Any], filename: str) -> dict[str, Any]:
     """What runs now. Another name or namespace is another VLMDeployment; a file need not state its namespace."""
+    from vlm_operator.api.resource import read_spec  # noqa: PLC0415 # keeps --help quick
+
     old = read_resource(filename)
+    spec, findings = read_spec(old.get("spec"))
+    if spec is None:
+        told = "; ".join(finding.sentence() for finding in findings)
+        raise UnusableInputError(f"{filename} cannot be what runs now: {told}")
     for field in ("name", "namespace"):
         was, wanted = (of["metadata"].get(field) for of in (old, resource))
         if was and wanted and was != wanted:

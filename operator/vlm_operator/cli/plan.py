@@ -33,7 +33,7 @@ class Answer:
     judged: Judgement
     config: "Config | None"
     changes: "tuple[Change, ...] | None"
-    """None when there is nothing to compare with."""
+    """None when there is nothing to compare, or the spec cannot be read."""
 
     @property
     def accepted(self) -> bool:
@@ -53,7 +53,7 @@ def answer(
         findings=findings_that_count(judged) + (config.findings_beside(judged) if config else ()),
         judged=judged,
         config=config,
-        changes=None if old is None else _changes(evaluate(old, catalogue=catalogue), judged),
+        changes=None if old is None or judged.spec is None else _changes(evaluate(old, catalogue=catalogue), judged),
     )
 
 

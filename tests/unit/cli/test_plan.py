@@ -143,6 +143,24 @@ def test_against_an_older_spec_it_tells_what_restarts(plan: Any, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"parallelism": {"tensor": "x"}}, 'spec.parallelism.tensor: is "x" but must be a whole number from 1 to 64, or Auto'),
+        ({"replica": 2}, "spec.replica: is an unknown field; did you mean replicas?"),
+    ],
+)
+def test_what_cannot_be_read_is_not_compared_with(plan: Any, tmp_path: Path, part: dict[str, Any], said: str) -> None:
+    old = tmp_path / "old.yaml"
+    old.write_text(yaml.safe_dump(resource(**part)))
+    code, answer, error = plan(resource(), "--against", str(old))
+    assert (code, answer) == (2, "")
+    assert error.startswith(f"kubectl vlm: {old} cannot be what runs now: {said}")
+    old.write_text(yaml.safe_dump(resource()))
+    code, answer, _ = plan(resource(**part), "--against", str(old))
+    assert (code, "changes" in answer) == (1, False)
+
+
+@pytest.mark.parametrize(
     ("metadata", "said"),
     [
         ({"name": "llava"}, "has metadata.name llava, not qwen: that is another VLMDeployment"),
