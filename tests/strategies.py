@@ -181,7 +181,8 @@ def _scalars(annotation: type, constraints: Constraints) -> st.SearchStrategy[An
     text = constraints[StringConstraints]
     if text.pattern is None:
         return st.text(min_size=text.min_length or 0, max_size=min(text.max_length, 20))
-    return _TEXTS[patterns.BY_REGEX[text.pattern]]
+    made = _TEXTS[patterns.BY_REGEX[text.pattern]]
+    return made.filter(lambda value: len(value) >= text.min_length) if text.min_length else made
 
 
 @st.composite

@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from vlm_operator.api.base import ApiModel, Rule, no_items
 from vlm_operator.api.lists import SET
-from vlm_operator.api.scalars import ExtendedResource, LabelValue, Memory, quantity_bytes
+from vlm_operator.api.scalars import ExtendedResource, GpuProduct, Memory, quantity_bytes
 
 TENSOR_MESSAGE = "must be a whole number from 1 to 64, or Auto"
 
@@ -50,7 +50,7 @@ class Gpu(ApiModel):
 
     resource_name: ExtendedResource = "nvidia.com/gpu"
     """Extended resource that stands for one GPU. Default: nvidia.com/gpu."""
-    products: Annotated[list[LabelValue], Field(max_length=32), SET] = Field(default_factory=no_items)
+    products: Annotated[list[GpuProduct], Field(max_length=32), SET] = Field(default_factory=no_items)
     """Allowed values of the node label nvidia.com/gpu.product. Default: any."""
     memory: Memory | None = None
     """Memory of one GPU as the device reports it, for products outside the catalogue."""

@@ -132,6 +132,8 @@ ObjectName = Annotated[str, matching(patterns.SUBDOMAIN, max_length=253)]
 DataKey = Annotated[str, matching(patterns.DATA_KEY, max_length=253)]
 LabelKey = Annotated[str, matching(patterns.LABEL_KEY, max_length=253)]
 LabelValue = Annotated[str, matching(patterns.LABEL_VALUE, max_length=63)]
+GpuProduct = Annotated[str, matching(patterns.LABEL_VALUE, max_length=63, min_length=1)]
+"""A value of the node label nvidia.com/gpu.product."""
 ExtendedResource = Annotated[str, matching(patterns.EXTENDED_RESOURCE, max_length=240)]
 """A resource that a device plugin offers. Quota needs room for `requests.` in front of it."""
 Tokens = Annotated[int, Field(ge=1, le=16_777_216)]

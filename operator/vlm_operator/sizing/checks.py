@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from vlm_operator.api.findings import Finding
 from vlm_operator.sizing import devices, parallelism, quantization, versions
+from vlm_operator.sizing.catalogue.similar import similar_model
 from vlm_operator.sizing.catalogue.sizes import expected_sizes, published_size, size_agrees
 from vlm_operator.sizing.images import (
     ImageSize,
@@ -64,12 +65,14 @@ def _model_is_known(subject: Subject) -> Iterator[Finding]:
     elif subject.architecture is None:
         name = subject.spec.model.name
         known = "is not in the catalogue" if subject.row is None else "is in the catalogue without its sizes"
+        near = similar_model(subject.catalogue, name) if subject.row is None else None
         yield Finding(
             reason=MODEL_UNKNOWN,
             severity="Warning",
             field="spec.model.name",
             message=f"{name} {known}: fit, parallelism and images are not checked",
-            advice="add spec.model.architecture; `kubectl vlm plan --config config.json` prints it",
+            advice=(f"did you mean {near}? otherwise " if near else "")
+            + "add spec.model.architecture; `kubectl vlm plan --config config.json` prints it",
         )
     elif subject.row and subject.row.architecture and subject.spec.model.architecture:
         yield Finding(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from vlm_operator.api.findings import Finding
 from vlm_operator.api.scalars import quantity_bytes
 from vlm_operator.sizing.catalogue.rows import GpuRow
+from vlm_operator.sizing.catalogue.similar import similar_labels
 from vlm_operator.sizing.memory import GIB, Device, cuda_bytes
 from vlm_operator.sizing.subject import Product, Subject, choices, gpu_doubt
 
@@ -93,7 +94,9 @@ def _memory_is_known(subject: Subject) -> Iterator[Finding]:
             severity="Warning",
             field=unknown[0].field if unknown else "spec.gpu.products",
             message=f"the memory of {names} is not known, so that the fit is not checked",
-            advice="set spec.gpu.memory to what CUDA reports as total" + ("" if unknown else ", or name the products"),
+            advice="".join(_meant(subject, product) for product in unknown)
+            + "set spec.gpu.memory to what CUDA reports as total"
+            + ("" if unknown else ", or name the products"),
         )
     elif given is not None and subject.products and not unknown:
         names = choices((product.label for product in subject.products), "and")
@@ -104,6 +107,11 @@ def _memory_is_known(subject: Subject) -> Iterator[Finding]:
             message=f"memory {given} is not used: the catalogue knows {names}",
             advice="remove it",
         )
+
+
+def _meant(subject: Subject, product: Product) -> str:
+    near = similar_labels(subject.catalogue, product.label) if product.row is None else []
+    return f"did you mean {choices(near)}? nodes are chosen by exactly {product.label}; otherwise " if near else ""
 
 
 def _suits(subject: Subject, product: Product, row: GpuRow) -> Iterator[Finding]:

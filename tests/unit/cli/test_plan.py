@@ -145,7 +145,10 @@ def test_against_an_older_spec_it_tells_what_restarts(plan: Any, tmp_path: Path)
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        ({"parallelism": {"tensor": "x"}}, 'spec.parallelism.tensor: is "x" but must be a whole number from 1 to 64, or Auto'),
+        (
+            {"parallelism": {"tensor": "x"}},
+            'spec.parallelism.tensor: is "x" but must be a whole number from 1 to 64, or Auto',
+        ),
         ({"replica": 2}, "spec.replica: is an unknown field; did you mean replicas?"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from unit.replicas.tables import table
 from unit.sizing.subjects import LLAMA_VISION, QWEN_7B, STATED, only, subject
 from vlm_operator.sizing import checks
@@ -30,6 +32,23 @@ def test_a_model_that_nobody_knows_is_told_once() -> None:
     assert found.severity == "Warning"
     assert "fit, parallelism and images are not checked" in found.message
     assert reasons("me/other", model={"size": "9B"}, parallelism={"tensor": 3}) == {"ModelUnknown"}
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("Qwen/Qwen2.5-VL-7B", QWEN_7B),
+        (QWEN_7B.lower(), QWEN_7B),
+        ("unsloth/Qwen2.5-VL-7B-Instruct", QWEN_7B),
+        ("Qwen/Qwen2.5VL-7B-Instruct", QWEN_7B),
+        ("me/Qwen2.5-VL-7B-Instruct-GPTQ", QWEN_7B),
+        ("me/other", None),
+        ("me/q", None),
+    ],
+)
+def test_for_an_unknown_name_the_nearest_known_one_is_proposed(name: str, meant: str | None) -> None:
+    advice = only(check(name), "ModelUnknown").advice
+    assert advice.startswith(f"did you mean {meant}? otherwise add " if meant else "add spec.model.architecture")
 
 
 def test_a_model_of_the_catalogue_without_sizes_is_told_too() -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from unit.replicas.tables import table
 from unit.sizing.subjects import only, subject
 from vlm_operator.sizing import devices
@@ -91,6 +93,22 @@ def test_what_is_said(gpu: dict[str, Any], reason: str, field: str, words: str) 
     (found,) = check(**gpu)
     assert (found.reason, found.severity, found.field) == (reason, "Warning", field)
     assert words in found.message
+
+
+@pytest.mark.parametrize(
+    ("label", "meant"),
+    [
+        ("nvidia-l4", "NVIDIA-L4"),
+        ("H100", "NVIDIA-H100-PCIe, NVIDIA-H100-80GB-HBM3 or NVIDIA-H100-NVL"),
+        ("NVIDIA-A100-SXM-80GB", "NVIDIA-A100-SXM4-80GB"),
+        ("NVIDIA", None),
+        ("X-1000", None),
+    ],
+)
+def test_for_an_unknown_label_the_nearest_known_ones_are_proposed(label: str, meant: str | None) -> None:
+    advice = only(check(products=[L40S, label]), "GpuUnknown").advice
+    told = f"did you mean {meant}? nodes are chosen by exactly {label}; otherwise set " if meant else "set spec.gpu.mem"
+    assert advice.startswith(told)
 
 
 def test_known_gpus_and_given_memory_are_enough() -> None:

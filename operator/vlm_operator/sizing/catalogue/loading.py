@@ -99,6 +99,16 @@ class Catalogue:
         """Return the GPUs that have every word of `text` somewhere in their names, in any case."""
         return tuple(row for row in self.gpus if _has_words(text, (row.name, row.vendor, *row.product_labels)))
 
+    @property
+    def model_names(self) -> tuple[str, ...]:
+        """All names of models, quantised or not."""
+        return tuple(self._matches)
+
+    @property
+    def product_labels(self) -> tuple[str, ...]:
+        """All product labels of whole GPUs."""
+        return tuple(self._gpus_by_label)
+
     def source(self, key: str) -> str:
         """Return a source in words; a row may also give it in words at once."""
         return self.sources.get(key, key)

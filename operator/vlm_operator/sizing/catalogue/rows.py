@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints
 from vlm_operator.api import patterns
 from vlm_operator.api.architecture import Architecture, Count, Parameters, Width
 from vlm_operator.api.base import ApiModel, no_items
-from vlm_operator.api.scalars import ExtendedResource, LabelValue, ModelName, matching
+from vlm_operator.api.scalars import ExtendedResource, GpuProduct, ModelName, matching
 
 Mark = Literal["sourced", "computed", "derived", "unsourced"]
 """Read in the named source; counted by building the model or by running its own code; worked out from other values;
@@ -134,7 +134,7 @@ class GpuRow(ApiModel):
     """Who makes it."""
     resource_name: ExtendedResource = "nvidia.com/gpu"
     """What its device plugin offers. Default: nvidia.com/gpu."""
-    product_labels: Annotated[list[LabelValue], Field(min_length=1, max_length=32)]
+    product_labels: Annotated[list[GpuProduct], Field(min_length=1, max_length=32)]
     """Values of the product label that mean this GPU; the first is the usual one and the key of the row."""
     nominal_gb: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Memory as it is sold, in GB."""
