@@ -26,6 +26,13 @@ class Rule:
     """The same constraint over the Python value."""
     field_path: str | None = None
     """The field to blame, relative to the type, as the API server wants it (`.size`)."""
+    values: tuple[str, ...] = ()
+    """Fields of the type whose values a finding shows; none that may hold a secret."""
+
+    def broken_by(self, value: "ApiModel") -> str:
+        """What is wrong with this value in particular: the message with the values that break the rule."""
+        shown = [f"{to_camel(name)} is {given}" for name in self.values if (given := getattr(value, name)) is not None]
+        return f"{' and '.join(shown)}, but {self.message}" if shown else self.message
 
 
 class ApiModel(BaseModel):
@@ -54,7 +61,7 @@ class ApiModel(BaseModel):
         for rule in self.rules:
             if not rule.holds(self):
                 field = (rule.field_path or "").removeprefix(".")
-                raise PydanticCustomError("rule", "{message}", {"message": rule.message, "field": field})
+                raise PydanticCustomError("rule", "{message}", {"message": rule.broken_by(self), "field": field})
         return self
 
 

@@ -16,7 +16,10 @@ def _tensor_degree(value: Any) -> Any:
     """Check both kinds of value in one place: a union would complain once for each."""
     if value == "Auto" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 64):
         return value
-    raise PydanticCustomError("rule", "{message}", {"message": TENSOR_MESSAGE})
+    text = value if isinstance(value, str) else ""
+    bare = "write it without quotes" if text.isdecimal() else ""
+    advice = "did you mean Auto?" if text.lower() == "auto" else bare
+    raise PydanticCustomError("rule", "{message}", {"message": TENSOR_MESSAGE, "advice": advice})
 
 
 TensorDegree = Annotated[
@@ -65,5 +68,6 @@ class Gpu(ApiModel):
             message="memory is what one GPU reports, 1Gi at least; a number without a unit counts bytes",
             holds=lambda gpu: gpu.memory is None or quantity_bytes(gpu.memory) >= 2**30,
             field_path=".memory",
+            values=("memory",),
         ),
     )

@@ -14,6 +14,8 @@ from vlm_operator.api.findings import INVALID_FIELD, Finding
 from vlm_operator.api.patterns import BY_REGEX
 
 _LONGEST_VALUE = 80
+_NO_KEY = "(null)"
+"""How a key without a name (`~: 1`) is shown in a path."""
 _KEY_MARK = "[key]"
 """How pydantic ends the location of an error in the key of a map."""
 _BARE = {"int_type": re.compile("-?[0-9]+"), "bool_type": re.compile("(?i)true|false|yes|no|on|off")}
@@ -29,6 +31,8 @@ def invalid_field(details: ErrorDetails, *, root: type[ApiModel], name: str) -> 
     """Return the finding for one error of pydantic in a value of type `root` that its owner calls `name` (`spec`)."""
     context = details.get("ctx") or {}
     location = [part for part in details["loc"] if part != _KEY_MARK]
+    if details["input"] is None and (details["type"] == "invalid_key" or details["loc"][-1:] == (_KEY_MARK,)):
+        location[-1] = _NO_KEY
     told = _TOLD.get(details["type"])
     return Finding(
         reason=INVALID_FIELD,
@@ -77,6 +81,8 @@ def _shown(details: ErrorDetails) -> str:
     if isinstance(value, str | int | float | bool):
         text = json.dumps(value, ensure_ascii=False)
         return f"is {text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + '...'} but "
+    if value is None and details["type"] == "invalid_key":
+        return "is an empty key but "
     if details["type"].endswith("_type"):
         return f"is {_SHAPES.get(type(value), 'something else')} but "
     return ""
@@ -92,6 +98,8 @@ def _advice(details: ErrorDetails, context: dict[str, Any], model: type[ApiModel
             advice = _similar(str(details["loc"][-1]), names) or "remove it"
         case "invalid_key":
             advice = "remove it"
+        case "rule":
+            advice = str(context.get("advice", ""))
         case "literal_error":
             advice = _similar(str(value), _choices(context).split(", "))
         case "string_pattern_mismatch" if context["pattern"] in _WITH_UNITS:

@@ -51,5 +51,6 @@ class Model(ApiModel):
             message="onlineQuantization quantises 16-bit weights while loading: it goes only with quantization: None",
             holds=lambda model: model.online_quantization is None or model.quantization == "None",
             field_path=".onlineQuantization",
+            values=("online_quantization", "quantization"),
         ),
     )

@@ -48,5 +48,6 @@ class Multimodal(ApiModel):
             message="minPixels must not be greater than maxPixels",
             holds=lambda m: m.min_pixels is None or m.max_pixels is None or m.min_pixels <= m.max_pixels,
             field_path=".minPixels",
+            values=("min_pixels", "max_pixels"),
         ),
     )

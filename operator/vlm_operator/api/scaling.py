@@ -112,6 +112,7 @@ class Scaling(ApiModel):
             message="minReplicas must not be greater than maxReplicas",
             holds=lambda s: (s.min_replicas or 1) <= s.max_replicas,
             field_path=".minReplicas",
+            values=("min_replicas", "max_replicas"),
         ),
     )
 

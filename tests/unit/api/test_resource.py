@@ -38,6 +38,28 @@ def test_what_the_server_refuses_is_refused_with_one_finding(case: Case) -> None
         ("all", 'spec: is "all" but must be a map of fields'),
         (MINIMAL | {"model": [{"name": "llava"}]}, "spec.model: is a list but must be a map of fields"),
         (MINIMAL | {1: 2}, "spec[1]: is 1 but must be a name; remove it"),
+        (MINIMAL | {None: 2}, "spec[(null)]: is an empty key but must be a name; remove it"),
+        (
+            MINIMAL | {"podTemplate": {"nodeSelector": {None: "a"}}},
+            "spec.podTemplate.nodeSelector[(null)]: is empty but must be text",
+        ),
+        (
+            MINIMAL | {"parallelism": {"tensor": "3"}},
+            'spec.parallelism.tensor: is "3" but must be a whole number from 1 to 64, or Auto; write it without quotes',
+        ),
+        (
+            MINIMAL | {"parallelism": {"tensor": "auto"}},
+            'spec.parallelism.tensor: is "auto" but must be a whole number from 1 to 64, or Auto; did you mean Auto?',
+        ),
+        (
+            MINIMAL | {"multimodal": {"minPixels": 9, "maxPixels": 4}},
+            "spec.multimodal.minPixels: minPixels is 9 and maxPixels is 4,"
+            " but minPixels must not be greater than maxPixels",
+        ),
+        (
+            MINIMAL | {"engine": {"env": [{"name": "A", "value": "secret", "valueFrom": {}}]}},
+            "spec.engine.env[0].valueFrom: valueFrom needs exactly one of secretKeyRef and configMapKeyRef",
+        ),
         (MINIMAL | {"engine": {"image": b"a"}}, "spec.engine.image: is something else but must be text"),
         (MINIMAL | {"engine": {"args": {}}}, "spec.engine.args: is a map but must be a list"),
         (MINIMAL | {"replicas": float("nan")}, "spec.replicas: is NaN but must be a whole number"),
