@@ -53,8 +53,7 @@ def test_what_the_server_refuses_is_refused_with_one_finding(case: Case) -> None
         ),
         (
             MINIMAL | {"multimodal": {"minPixels": 9, "maxPixels": 4}},
-            "spec.multimodal.minPixels: minPixels is 9 and maxPixels is 4,"
-            " but minPixels must not be greater than maxPixels",
+            "spec.multimodal.minPixels: minPixels is 9 and maxPixels is 4, but minPixels must not be greater than maxPixels",
         ),
         (
             MINIMAL | {"engine": {"env": [{"name": "A", "value": "secret", "valueFrom": {}}]}},

@@ -136,6 +136,7 @@ BAD_DOCUMENTS = [
     ("nothing", None, "ours.yaml"),
     ("a list", [MODEL], "ours.yaml"),
     ("an unknown part", {"model": [MODEL]}, "ours.yaml: model"),
+    ("a ConfigMap", {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a.yaml": "models: []"}}, "ours.yaml"),
     ("a map of models", {"models": {"a": MODEL}}, "ours.yaml: models"),
     ("sources that are no texts", {"sources": {"OURS": 1}}, "ours.yaml: sources"),
     ("a row that is no map", {"gpus": ["T4"]}, "ours.yaml: gpus[0]"),
@@ -199,6 +200,15 @@ def test_two_names_of_one_class_are_a_warning() -> None:
         ("Warning", "ours.yaml: models[0].architecture.name")
     ]
     assert catalogue.model("our/vl-7b") is not None
+
+
+def test_more_memory_by_cuda_than_by_the_driver_is_a_warning() -> None:
+    catalogue, findings = extend(gpus=[GPU | {"cudaGib": 24.1}])
+    assert [(finding.severity, finding.field, finding.message) for finding in findings] == [
+        ("Warning", "ours.yaml: gpus[0].cudaGib", "is 24.1 GiB, which is more than memoryMib 24564 = 23.99 GiB")
+    ]
+    assert catalogue.gpu("NVIDIA-X1") is not None
+    assert extend(gpus=[GPU | {"cudaGib": 24.1, "otherMemoryMib": [24700]}])[1] == ()
 
 
 def test_no_documents_change_nothing() -> None:

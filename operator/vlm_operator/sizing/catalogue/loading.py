@@ -245,6 +245,9 @@ def _sections(document: object, name: str, findings: list[Finding]) -> dict[str,
     if not isinstance(document, dict):
         findings.append(_wrong(name, "must be a map with models, gpus and sources"))
         return empty
+    if document.get("kind") == "ConfigMap":
+        findings.append(_wrong(name, "is a ConfigMap", advice="give the file that is in its data"))
+        return empty
     findings += [
         _wrong(f"{name}: {key}", "is unknown", advice="use models, gpus or sources")
         for key in document
@@ -304,13 +307,19 @@ def _repeated(where: str, name: str, key: str) -> Finding:
 
 
 def _inconsistent(row: object, where: str) -> Iterator[Finding]:
-    """A class name that is given twice must be the same."""
+    """A class name that is given twice must be the same, and CUDA reports less memory than the driver."""
     sizes = row.architecture if isinstance(row, ModelRow) else None
     if isinstance(row, ModelRow) and sizes is not None and sizes.name != row.architecture_name:
         yield replace(
             _wrong(f"{where}.architecture.name", f"is {sizes.name} but architectureName is {row.architecture_name}"),
             severity="Warning",
         )
+    if isinstance(row, GpuRow) and row.cuda_gib and row.memory_mib:
+        most = max([row.memory_mib, *row.other_memory_mib])
+        if row.cuda_gib * 1024 > most:
+            message = f"is {row.cuda_gib:g} GiB, which is more than memoryMib {most} = {most / 1024:.2f} GiB"
+            advice = "state what CUDA reports as total, or remove it"
+            yield replace(_wrong(f"{where}.cudaGib", message, advice=advice), severity="Warning")
 
 
 def _wrong(where: str, message: str, *, advice: str = "") -> Finding:
