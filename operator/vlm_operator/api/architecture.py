@@ -10,6 +10,8 @@ from vlm_operator.api.scalars import matching
 
 Count = Annotated[int, Field(ge=1, le=4096)]
 Width = Annotated[int, Field(ge=1, le=10_000_000)]
+MOST_TILES = 64
+"""Four times the most that a family publishes. The search for the largest image goes through all grids of so many."""
 Parameters = Annotated[int, Field(ge=1, le=100_000_000_000_000)]
 
 ImageRule = Literal[
@@ -99,7 +101,7 @@ class ImageTokens(ApiModel):
     """Smaller images are enlarged to this many pixels (rules with free resolution)."""
     max_pixels: Annotated[int, Field(ge=1, le=1_073_741_824)] | None = None
     """Larger images are reduced to this many pixels (rules with free resolution)."""
-    max_tiles: Count | None = None
+    max_tiles: Annotated[int, Field(ge=1, le=MOST_TILES)] | None = None
     """Most tiles of one image (rules with tiles). Default: the family's own."""
     tile_size: Count | None = None
     """Side of a tile in pixels (rules with tiles). Default: the family's own."""

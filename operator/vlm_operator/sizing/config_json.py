@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from vlm_operator.api.architecture import Architecture, ImageTokens, VisionArchitecture
+from vlm_operator.api.architecture import MOST_TILES, Architecture, ImageTokens, VisionArchitecture
 from vlm_operator.api.base import ApiModel
 from vlm_operator.api.findings import Finding
 from vlm_operator.api.messages import invalid_field
@@ -294,6 +294,11 @@ def _images(root: Section, section: Section | None, name: str | None) -> ImageTo
         return PIXTRAL_IN_LLAVA
     slices = root.inner(("slice_config",), {})
     tiles = _small(root.get("max_dynamic_patch")) or _small(slices and slices.get("max_slice_nums"))
+    if tiles is not None and tiles > MOST_TILES:
+        where = "max_dynamic_patch" if root.has("max_dynamic_patch") else "slice_config.max_slice_nums"
+        told = wrong(where, f"is {tiles} but must be at most {MOST_TILES}: {images.max_tiles} is taken")
+        root.findings.append(replace(told, severity="Warning"))
+        tiles = None
     side = _small(section.get("image_size")) if section and images.rule == "SmolVLM" else None
     return images.model_copy(
         update={"max_tiles": tiles or images.max_tiles, "tile_size": side or images.tile_size},

@@ -168,6 +168,15 @@ def test_tiles_are_those_of_the_file() -> None:
     assert sizes.images.max_tiles == 6
 
 
+def test_more_tiles_than_can_be_counted_are_told() -> None:
+    sizes, (told,) = read_config(INTERNVL3_78B | {"max_dynamic_patch": 4096})
+    assert sizes is not None
+    assert sizes.images is not None
+    assert sizes.images.max_tiles == 12
+    assert told.severity == "Warning"
+    assert told.sentence() == "max_dynamic_patch: is 4096 but must be at most 64: 12 is taken"
+
+
 WINDOWS = [
     (
         "a list of layers",
