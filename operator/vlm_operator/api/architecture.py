@@ -25,6 +25,7 @@ ImageRule = Literal[
     "Llama4",
     "DeepSeekVL2",
     "Llava",
+    "LlavaNext",
     "LlavaOneVision",
     "MiniCPMV",
     "Pixtral",

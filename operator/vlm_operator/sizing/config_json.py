@@ -24,6 +24,7 @@ from vlm_operator.sizing.config_defaults import (
     VISION_DEFAULTS,
 )
 from vlm_operator.sizing.config_section import INVALID_CONFIG, Section, Table, defaults_of, missing, shown, wrong
+from vlm_operator.sizing.images.tiles import LLAVA_NEXT_GRIDS
 
 _TEXT_SECTIONS = ("text_config", "llm_config", "language_config")
 _VISION_SECTIONS = ("vision_config", "vision_tower_config", "vit_config")
@@ -288,7 +289,9 @@ def _merge_size(section: Section, root: Section, patch: int | None) -> int | Non
 def _images(root: Section, section: Section | None, name: str | None) -> ImageTokens | None:
     """Return the family's way of making tokens of images, with the tiles that the file itself names."""
     images = IMAGES.get(name or "")
-    if images is None:
+    if images is None or (images.rule == "LlavaNext" and not _has_grids_of_llava_next(root, section)):
+        if section is not None and name:
+            root.findings.append(_unknown_images(name))
         return None
     if images.rule == "Llava" and section and section.get("model_type") == "pixtral":
         return PIXTRAL_IN_LLAVA
@@ -299,9 +302,25 @@ def _images(root: Section, section: Section | None, name: str | None) -> ImageTo
         told = wrong(where, f"is {tiles} but must be at most {MOST_TILES}: {images.max_tiles} is taken")
         root.findings.append(replace(told, severity="Warning"))
         tiles = None
-    side = _small(section.get("image_size")) if section and images.rule == "SmolVLM" else None
+    side = _small(section.get("image_size")) if section and images.rule in {"SmolVLM", "LlavaNext"} else None
     return images.model_copy(
         update={"max_tiles": tiles or images.max_tiles, "tile_size": side or images.tile_size},
+    )
+
+
+def _has_grids_of_llava_next(root: Section, section: Section | None) -> bool:
+    """Whether the grids of the file, heights before widths in pixels, are those that the rule knows."""
+    side, given = _small(section and section.get("image_size")), root.get("image_grid_pinpoints")
+    return given is None or given == [[rows * (side or 0), columns * (side or 0)] for columns, rows in LLAVA_NEXT_GRIDS]
+
+
+def _unknown_images(name: str) -> Finding:
+    return Finding(
+        reason=INVALID_CONFIG,
+        severity="Warning",
+        field="architectures[0]",
+        message=f"how {name} makes tokens of images is not known, so that they are not counted",
+        advice="set spec.model.architecture.images.rule to that of a family that does it alike",
     )
 
 

@@ -19,6 +19,7 @@ from vlm_operator.api.architecture import Architecture
 from vlm_operator.sizing.catalogue.loading import builtin
 from vlm_operator.sizing.config_json import StoredFormat, read_config, read_stored_format
 from vlm_operator.sizing.config_section import INVALID_CONFIG
+from vlm_operator.sizing.images import image_tokens
 
 same = pytest.mark.parametrize(
     ("name", "config"), SAME_AS_THE_CATALOGUE, ids=[name for name, _ in SAME_AS_THE_CATALOGUE]
@@ -146,8 +147,9 @@ def test_what_is_no_map_is_refused(data: object) -> None:
 
 def test_an_unknown_class_has_sizes_but_no_way_to_make_tokens() -> None:
     sizes, findings = read_config(QWEN25_VL_7B | {"architectures": ["NewVLForConditionalGeneration"]})
-    assert findings == ()
     assert sizes is not None
+    assert [(finding.field, finding.severity) for finding in findings] == [("architectures[0]", "Warning")]
+    assert "spec.model.architecture.images.rule" in findings[0].advice
     assert sizes.images is None
     assert sizes.vision is not None
 
@@ -159,6 +161,34 @@ def test_pixtral_in_the_class_of_llava_makes_tokens_like_pixtral() -> None:
     assert sizes.images.rule == "Pixtral"
     assert sizes.vision is not None
     assert sizes.vision.hidden_size == 1024
+
+
+def test_internvl_in_the_class_of_transformers_is_internvl() -> None:
+    vision = {"hidden_size": 1024, "image_size": [448, 448], "intermediate_size": 4096, "num_attention_heads": 16}
+    vision |= {"num_hidden_layers": 24, "patch_size": [14, 14]}
+    text = QWEN25_VL_7B | {"vision_config": None}
+    config = {"architectures": ["InternVLForConditionalGeneration"], "downsample_ratio": 0.5}
+    sizes, findings = read_config(config | {"text_config": text, "vision_config": vision})
+    assert findings == ()
+    assert sizes is not None
+    assert sizes.images is not None
+    assert image_tokens(sizes.images, 1024, 1024, vision=sizes.vision) == 2560
+
+
+LLAVA_NEXT = LLAVA_15_7B | {"architectures": ["LlavaNextForConditionalGeneration"]}
+PINPOINTS = [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]]
+
+
+def test_the_grids_of_llava_next_are_known_and_others_are_told() -> None:
+    sizes, findings = read_config(LLAVA_NEXT | {"image_grid_pinpoints": PINPOINTS})
+    assert findings == ()
+    assert sizes is not None
+    assert sizes.images is not None
+    assert image_tokens(sizes.images, 672, 672, vision=sizes.vision) == 2928
+    sizes, (told,) = read_config(LLAVA_NEXT | {"image_grid_pinpoints": [*PINPOINTS, [336, 1344]]})
+    assert sizes is not None
+    assert sizes.images is None
+    assert "LlavaNextForConditionalGeneration makes tokens of images is not known" in told.message
 
 
 def test_tiles_are_those_of_the_file() -> None:

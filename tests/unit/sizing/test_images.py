@@ -64,6 +64,7 @@ PUBLISHED = {
     "Llama 4": Published(rule_of("Llama4"), tower(14, 2), 144, 2448, 2304, 2448, 2448),
     "DeepSeek-VL2": Published(rule_of("DeepSeekVL2"), tower(14, 2), 421, 2017, 1807, 2017, 2101),
     "LLaVA 1.5": Published(rule_of("Llava"), tower(14, 1), 576, 576, 576, 576, 576),
+    "LLaVA 1.6": Published(rule_of("LlavaNext"), tower(14, 1), 1176, 2928, 1948, 2928, 2928),
     "LLaVA-OneVision": Published(rule_of("LlavaOneVision"), tower(14, 1), 1485, 7371, 7269, 7371, 8765),
     "MiniCPM-V": Published(rule_of("MiniCPMV"), tower(14, None), 64, 448, 576, 640, 640),
     "Pixtral": Published(rule_of("Pixtral"), tower(16, 1), 210, 4160, 2340, 4160, 4160),
@@ -139,6 +140,21 @@ PATCHES = [
 @pytest.mark.parametrize(("name", "expected"), PATCHES, ids=[row[0] for row in PATCHES])
 def test_patches_are_those_before_merging(name: ImageRule, expected: int) -> None:
     assert patches(rule_of(name), 1920, 1080) == expected
+
+
+# fmt: off
+BY_VLLM = [
+    ((672, 672), 2928), ((448, 448), 2928), ((336, 336), 1176), ((2560, 1669), 2144), ((488, 183), 1458),
+    ((1080, 1920), 1968), ((1008, 336), 2328), ((336, 1008), 2376), ((640, 480), 2340), ((333, 1001), 2376),
+    ((3000, 100), 722), ((100, 3000), 792), ((7, 13), 888), ((1, 1), 1176),
+]
+"""What `LlavaNextProcessingInfo.get_num_image_tokens` of vLLM 0.32 gave for the tower of LLaVA 1.6."""
+# fmt: on
+
+
+@pytest.mark.parametrize(("size", "tokens"), BY_VLLM)
+def test_llava_next_is_counted_as_vllm_counts_it(size: tuple[int, int], tokens: int) -> None:
+    assert image_tokens(rule_of("LlavaNext"), *size) == tokens
 
 
 sides = st.integers(1, 200) | st.integers(1, 9000) | st.integers(1, 200_000)

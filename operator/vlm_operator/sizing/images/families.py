@@ -17,6 +17,7 @@ FAMILIES: dict[ImageRule, Callable[[int, int, Settings], Reading]] = {
     "Llama4": tiles.llama4,
     "DeepSeekVL2": tiles.deepseek_vl2,
     "Llava": tiles.fixed,
+    "LlavaNext": tiles.llava_next,
     "LlavaOneVision": tiles.llava_one_vision,
     "MiniCPMV": tiles.minicpm,
     "Pixtral": free.pixtral,

@@ -12,7 +12,14 @@ from vlm_operator.api.architecture import ImageRule
 from vlm_operator.sizing.images.families import read
 from vlm_operator.sizing.images.free import FRAMES_OF_A_STEP, KIMI_MAX_SIDE, MAX_RATIO
 from vlm_operator.sizing.images.settings import RefusedImageError, Settings
-from vlm_operator.sizing.images.tiles import ONE_VISION_SIDE, ONE_VISION_SLACK, Grid, divisors, molmo_window
+from vlm_operator.sizing.images.tiles import (
+    LLAVA_NEXT_GRIDS,
+    ONE_VISION_SIDE,
+    ONE_VISION_SLACK,
+    Grid,
+    divisors,
+    molmo_window,
+)
 
 Size = tuple[int, int]
 
@@ -94,6 +101,11 @@ def _full_grids(settings: Settings) -> Iterator[Grid]:
 
 def _square(settings: Settings) -> Iterator[Size]:
     yield settings.tile, settings.tile
+
+
+def _next(settings: Settings) -> Iterator[Size]:
+    for columns, rows in LLAVA_NEXT_GRIDS:
+        yield columns * settings.tile, rows * settings.tile
 
 
 def _one_vision(settings: Settings) -> Iterator[Size]:
@@ -182,6 +194,7 @@ _SEARCHES: dict[ImageRule, Callable[[Settings], Iterator[Size]]] = {
     "Qwen3VL": _free,
     "Glm4V": _free,
     "KimiVL": _kimi,
+    "LlavaNext": _next,
     "LlavaOneVision": _one_vision,
     "Molmo": _molmo,
     "Pixtral": _square,

@@ -90,6 +90,7 @@ DEFAULTS: dict[ImageRule, Settings] = {
         _tiled("Llama4", tile=336, merge=2, max_tiles=16),
         _tiled("DeepSeekVL2", tile=384, merge=2, max_tiles=9),
         _tiled("Llava", tile=336, merge=1),
+        _tiled("LlavaNext", tile=336, merge=1, max_tiles=4),
         _tiled("LlavaOneVision", tile=384, merge=1, max_tiles=9),
         _tiled("MiniCPMV", tile=448, merge=1, max_tiles=9),
         _tiled("Pixtral", tile=1024, merge=1, patch=16),

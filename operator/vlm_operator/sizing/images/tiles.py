@@ -108,6 +108,21 @@ def most_pixels_kept(width: int, height: int, *, tile: int, allowed: tuple[Grid,
     return best
 
 
+LLAVA_NEXT_GRIDS: tuple[Grid, ...] = ((2, 1), (1, 2), (2, 2), (1, 3), (3, 1))
+"""The grids of `image_grid_pinpoints` in every LLaVA 1.6, in the order of the file: of equals the first is taken."""
+
+
+def llava_next(width: int, height: int, settings: Settings) -> Reading:
+    """LLaVA-NeXT (1.6): overview, and the grid without its padding, with one newline token per row of tokens.
+
+    As vLLM counts (`llava_next.py`, `get_num_image_tokens`), which a test has values of.
+    """
+    columns, rows = most_pixels_kept(width, height, tile=settings.tile, allowed=LLAVA_NEXT_GRIDS)
+    side = settings.tile_side
+    across, down = _unpadded(width, height, columns * side, rows * side)
+    return Reading(tokens=side**2 + (across + 1) * down, patches=(columns * rows + 1) * settings.tile_patches)
+
+
 ONE_VISION_GRIDS: tuple[Grid, ...] = tuple(
     (columns, rows) for rows in range(1, ONE_VISION_SIDE + 1) for columns in range(1, ONE_VISION_SIDE + 1)
 )
