@@ -147,7 +147,7 @@ class Architecture(ApiModel):
     """Parameters of the vision tower and the projector. Default: computed from the sizes."""
     images: ImageTokens | None = None
     """How images become tokens. Default: unknown."""
-    weight_bits: Annotated[int, Field(ge=4, le=8)] | None = None
+    weight_bits: Annotated[int, Field(ge=2, le=8)] | None = None
     """Bits of a weight that is stored quantised. Default: those of the format, 4 for AWQ, GPTQ and INT4."""
     weight_group_size: Count | None = None
     """Quantised weights that share a scale. Default: 128 for the formats that have groups."""

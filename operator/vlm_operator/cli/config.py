@@ -13,9 +13,12 @@ from vlm_operator.api.findings import Finding
 from vlm_operator.api.patterns import MODEL_NAME
 from vlm_operator.replicas.evaluate import Judgement
 from vlm_operator.runtime.files import UnusableInputError
-from vlm_operator.sizing.config_json import read_config, read_stored_format
-from vlm_operator.sizing.config_section import INVALID_CONFIG
+from vlm_operator.sizing.config_format import read_stored_format
+from vlm_operator.sizing.config_json import read_config
 from vlm_operator.sizing.quantization import QUANTIZATION_MISMATCH
+
+_OF_THE_FORMAT = ("weightBits", "weightGroupSize")
+"""Facts about the stored format among the sizes of a model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +53,10 @@ class Config:
         model = spec.get("model") if isinstance(spec, dict) else None
         if not isinstance(spec, dict) or not isinstance(model, dict):
             return resource
-        return resource | {"spec": spec | {"model": model | {"architecture": self.as_spec()["architecture"]}}}
+        sizes = self.as_spec()["architecture"]
+        if model.get("quantization", "None") != self.quantization:  # bits and groups are of the file's format
+            sizes = {name: size for name, size in sizes.items() if name not in _OF_THE_FORMAT}
+        return resource | {"spec": spec | {"model": model | {"architecture": sizes}}}
 
     def findings_beside(self, judged: Judgement) -> tuple[Finding, ...]:
         """What the file says, and where the spec does not agree with it."""
@@ -61,7 +67,10 @@ class Config:
             reason=QUANTIZATION_MISMATCH,
             severity="Warning",
             field="spec.model.quantization",
-            message=f"is {given}, but the config.json says that the weights are stored as {self.quantization}",
+            message=(
+                f"is {given}, but the config.json says that the weights are stored as {self.quantization};"
+                f" they are counted as {given}"
+            ),
             advice=f"set it to {self.quantization}",
         )
         return (mismatch, *self.findings)
@@ -75,28 +84,17 @@ def read_config_file(data: Any, filename: str) -> Config:
         raise UnusableInputError(
             f"{'standard input' if filename == '-' else filename} does not describe a model: {told}"
         )
-    stored = read_stored_format(data)
-    if stored is not None and stored.format is None:
-        findings = (*findings, _unnamed(stored.method))
-    if stored is not None and stored.format is not None:
+    stored, doubts = read_stored_format(data)
+    if stored is not None:
         more = {"weightBits": stored.bits, "weightGroupSize": stored.group_size}
         architecture = _valid(architecture, more)
     given = data.get("_name_or_path") if isinstance(data, dict) else None
     name = given if isinstance(given, str) and re.fullmatch(MODEL_NAME.regex, given) else "model"
     return Config(
         architecture=architecture,
-        quantization=(stored.format if stored else None) or "None",
+        quantization=stored.format if stored else "None",
         name=name,
-        findings=findings,
-    )
-
-
-def _unnamed(method: str) -> Finding:
-    return Finding(
-        reason=INVALID_CONFIG,
-        severity="Warning",
-        field="quantization_config.quant_method",
-        message=f"is {method[:40]!r}, which spec.model.quantization has no name for: the weights are counted as 16 bit",
+        findings=findings + doubts,
     )
 
 

@@ -6,7 +6,7 @@ wrong becomes a finding with the path in the file.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -23,10 +23,19 @@ from vlm_operator.sizing.config_defaults import (
     TEXT_DEFAULTS,
     VISION_DEFAULTS,
 )
-from vlm_operator.sizing.config_section import INVALID_CONFIG, Section, Table, defaults_of, missing, shown, wrong
+from vlm_operator.sizing.config_section import (
+    INVALID_CONFIG,
+    TEXT_SECTIONS,
+    Section,
+    Table,
+    defaults_of,
+    missing,
+    shown,
+    small,
+    wrong,
+)
 from vlm_operator.sizing.images.tiles import LLAVA_NEXT_GRIDS
 
-_TEXT_SECTIONS = ("text_config", "llm_config", "language_config")
 _VISION_SECTIONS = ("vision_config", "vision_tower_config", "vit_config")
 
 # fmt: off
@@ -63,21 +72,6 @@ _VISION: Table = (
 )
 # fmt: on
 _NAMES = dict(_NESTED)
-_METHODS = {"awq": "AWQ", "gptq": "GPTQ", "fp8": "FP8", "fbgemm_fp8": "FP8", "mxfp4": "MXFP4"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoredFormat:
-    """How the weights of a checkpoint are stored, as its `config.json` says."""
-
-    method: str
-    """Name of the method in the file (`awq`)."""
-    format: str | None
-    """The same as `spec.model.quantization` calls it. None: it has no name there."""
-    bits: int | None = None
-    """Bits of a weight. None: the file does not say."""
-    group_size: int | None = None
-    """Weights that share a scale. None: the file does not say, or there are no groups."""
 
 
 def read_config(data: object) -> tuple[Architecture | None, tuple[Finding, ...]]:
@@ -89,7 +83,7 @@ def read_config(data: object) -> tuple[Architecture | None, tuple[Finding, ...]]
     if not isinstance(data, dict):
         return None, (wrong("config.json", "must be a map of names and values"),)
     root = Section(values=data, findings=findings)
-    text = root.inner(_TEXT_SECTIONS, TEXT_DEFAULTS) or replace(root, defaults=defaults_of(data, TEXT_DEFAULTS))
+    text = root.inner(TEXT_SECTIONS, TEXT_DEFAULTS) or replace(root, defaults=defaults_of(data, TEXT_DEFAULTS))
     name = _class_name(root)
     values: dict[str, Any] = {"name": name} if name else {}
     origins: dict[str, str] = {"name": "architectures[0]"}
@@ -106,15 +100,6 @@ def read_config(data: object) -> tuple[Architecture | None, tuple[Finding, ...]]
         findings += _out_of_range(error, Architecture, origins)
         return None, tuple(findings)
     return architecture, tuple(findings)
-
-
-def read_stored_format(data: object) -> StoredFormat | None:
-    """Return how a `config.json` says that the weights are stored, None when it says nothing (16 bit)."""
-    for holder in (data, *(data.get(name) for name in _TEXT_SECTIONS)) if isinstance(data, dict) else ():
-        section = holder.get("quantization_config") if isinstance(holder, dict) else None
-        if isinstance(section, dict) and isinstance(section.get("quant_method"), str):
-            return _stored_format(section)
-    return None
 
 
 def _class_name(root: Section) -> str | None:
@@ -282,7 +267,7 @@ def _merge_size(section: Section, root: Section, patch: int | None) -> int | Non
         ratio = part.get("pixel_shuffle_ratio") or part.get("downsample_ratio")
         if isinstance(ratio, int | float) and not isinstance(ratio, bool) and 1 / 64 <= ratio <= 64:
             return round(1 / ratio if ratio < 1 else ratio)
-    tokens, side = _small(root.get("mm_tokens_per_image")), _small(section.get("image_size"))
+    tokens, side = small(root.get("mm_tokens_per_image")), small(section.get("image_size"))
     return round(side / patch / tokens**0.5) if tokens and side and patch and 0 < patch <= side else None
 
 
@@ -296,13 +281,13 @@ def _images(root: Section, section: Section | None, name: str | None) -> ImageTo
     if images.rule == "Llava" and section and section.get("model_type") == "pixtral":
         return PIXTRAL_IN_LLAVA
     slices = root.inner(("slice_config",), {})
-    tiles = _small(root.get("max_dynamic_patch")) or _small(slices and slices.get("max_slice_nums"))
+    tiles = small(root.get("max_dynamic_patch")) or small(slices and slices.get("max_slice_nums"))
     if tiles is not None and tiles > MOST_TILES:
         where = "max_dynamic_patch" if root.has("max_dynamic_patch") else "slice_config.max_slice_nums"
         told = wrong(where, f"is {tiles} but must be at most {MOST_TILES}: {images.max_tiles} is taken")
         root.findings.append(replace(told, severity="Warning"))
         tiles = None
-    side = _small(section.get("image_size")) if section and images.rule in {"SmolVLM", "LlavaNext"} else None
+    side = small(section.get("image_size")) if section and images.rule in {"SmolVLM", "LlavaNext"} else None
     return images.model_copy(
         update={"max_tiles": tiles or images.max_tiles, "tile_size": side or images.tile_size},
     )
@@ -310,7 +295,7 @@ def _images(root: Section, section: Section | None, name: str | None) -> ImageTo
 
 def _has_grids_of_llava_next(root: Section, section: Section | None) -> bool:
     """Whether the grids of the file, heights before widths in pixels, are those that the rule knows."""
-    side, given = _small(section and section.get("image_size")), root.get("image_grid_pinpoints")
+    side, given = small(section and section.get("image_size")), root.get("image_grid_pinpoints")
     return given is None or given == [[rows * (side or 0), columns * (side or 0)] for columns, rows in LLAVA_NEXT_GRIDS]
 
 
@@ -324,10 +309,6 @@ def _unknown_images(name: str) -> Finding:
     )
 
 
-def _small(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 4096 else None
-
-
 def _out_of_range(error: ValidationError, kind: type[ApiModel], origins: dict[str, str]) -> Iterator[Finding]:
     """What the types refuse, with the names of the file."""
     for details in error.errors():
@@ -337,35 +318,3 @@ def _out_of_range(error: ValidationError, kind: type[ApiModel], origins: dict[st
             reason=INVALID_CONFIG,
             field=origins.get(target, target),
         )
-
-
-def _stored_format(section: dict[str, Any]) -> StoredFormat:
-    weights = _group_weights(section)
-    method = section["quant_method"].lower()
-    bits = _small(section.get("bits") or section.get("w_bit") or weights.get("num_bits"))
-    group = _small(section.get("group_size") or section.get("q_group_size") or weights.get("group_size"))
-    return StoredFormat(
-        method=method,
-        format=_METHODS.get(method) or _format_of(section, weights, bits),
-        bits=bits,
-        group_size=group,
-    )
-
-
-def _group_weights(section: dict[str, Any]) -> dict[str, Any]:
-    """Return what compressed-tensors says about the weights of its first group of layers."""
-    groups = section.get("config_groups")
-    first = next(iter(groups.values()), None) if isinstance(groups, dict) else None
-    weights = first.get("weights") if isinstance(first, dict) else None
-    return weights if isinstance(weights, dict) else {}
-
-
-def _format_of(section: dict[str, Any], weights: dict[str, Any], bits: int | None) -> str | None:
-    """Return the format of methods that stand for several: compressed-tensors and modelopt."""
-    told = f"{section.get('quant_algo')} {section.get('format')}".upper()
-    for name in ("NVFP4", "MXFP4"):
-        if name in told:
-            return name
-    if "FP8" in told or (weights.get("type") == "float" and bits == 8):
-        return "FP8"
-    return {4: "INT4", 8: "INT8"}.get(bits or 0) if weights.get("type") == "int" else None

@@ -14,6 +14,9 @@ INVALID_CONFIG = "InvalidConfig"
 Table = tuple[tuple[str, tuple[str, ...]], ...]
 """Fields with their names in the file, the usual one first."""
 
+TEXT_SECTIONS = ("text_config", "llm_config", "language_config")
+"""Names of the part about the decoder."""
+
 _WHOLE = re.compile(r"^[0-9]{1,18}$")
 _LONGEST_VALUE = 40
 _TOO_LARGE = 10**18
@@ -122,3 +125,8 @@ def shown(value: Any) -> str:
         return "a list" if isinstance(value, list) else "a map"
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "..."
+
+
+def small(value: object) -> int | None:
+    """Return a whole number of 1 to 4096; None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 4096 else None

@@ -389,6 +389,14 @@ def test_bits_and_groups_of_a_config_count(tmp_path: Path, capsys: pytest.Captur
     assert weights[8] > weights[4] * 1.35
 
 
+def test_three_bits_are_not_counted_as_four(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    weights = []
+    for bits in (3, 4):
+        stored = QUANTISED | {"bits": bits}
+        weights.append(planned(capsys, "--config", config_file(tmp_path, quantization_config=stored)))
+    assert weights[0]["memory"]["weightsGiB"] < weights[1]["memory"]["weightsGiB"] * 0.95
+
+
 def test_groups_of_64_divide_what_groups_of_128_do_not(tmp_path: Path, plan: Any) -> None:
     wide = {"hidden_size": 8192, "num_hidden_layers": 80, "num_attention_heads": 64, "intermediate_size": 29568}
     wide |= {"num_key_value_heads": 8, "quantization_config": QUANTISED | {"bits": 4}}
@@ -422,6 +430,15 @@ def test_a_spec_that_does_not_agree_with_its_config_is_told(
     model = {"name": "our/fine-tune", "size": "8.3B", "quantization": given, "maxModelLen": 32768}
     _, answer, _ = plan(resource(model=model), "--config", file)
     assert ("QuantizationMismatch" in {finding["reason"] for finding in answer["findings"]}) is (reason is not None)
+
+
+def test_another_format_than_that_of_the_config_is_counted_with_bits_of_its_own(tmp_path: Path, plan: Any) -> None:
+    spec = resource(model={"name": "our/fine-tune", "quantization": "FP8", "maxModelLen": 32768})
+    stored = (None, QUANTISED | {"bits": 4, "group_size": 64})
+    answers = [plan(spec, "--config", config_file(tmp_path, quantization_config=one))[1] for one in stored]
+    assert answers[0]["memory"] == answers[1]["memory"]
+    (told,) = (finding["message"] for finding in answers[1]["findings"] if finding["reason"] == "QuantizationMismatch")
+    assert told.endswith("stored as GPTQ; they are counted as FP8")
 
 
 def test_a_method_without_a_name_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,8 @@ from unit.sizing.config_files import (
 )
 from vlm_operator.api.architecture import Architecture
 from vlm_operator.sizing.catalogue.loading import builtin
-from vlm_operator.sizing.config_json import StoredFormat, read_config, read_stored_format
+from vlm_operator.sizing.config_format import read_stored_format
+from vlm_operator.sizing.config_json import read_config
 from vlm_operator.sizing.config_section import INVALID_CONFIG
 from vlm_operator.sizing.images import image_tokens
 
@@ -142,7 +143,7 @@ def test_a_broken_vision_tower_is_left_out_with_a_warning(path: str, value: Any,
 def test_what_is_no_map_is_refused(data: object) -> None:
     assert read_config(data)[0] is None
     assert len(read_config(data)[1]) == 1
-    assert read_stored_format(data) is None
+    assert read_stored_format(data) == (None, ())
 
 
 def test_an_unknown_class_has_sizes_but_no_way_to_make_tokens() -> None:
@@ -251,47 +252,6 @@ def test_no_experts_are_a_dense_model() -> None:
     sizes, _ = read_config(changed("text_config.num_experts", 0))
     assert sizes is not None
     assert sizes.experts is None
-
-
-PACKED: Config = {"quant_method": "compressed-tensors", "format": "pack-quantized"}
-
-STORED = [
-    (
-        {"quant_method": "awq", "bits": 4, "group_size": 128},
-        StoredFormat(method="awq", format="AWQ", bits=4, group_size=128),
-    ),
-    ({"quant_method": "gptq", "bits": 8, "group_size": -1}, StoredFormat(method="gptq", format="GPTQ", bits=8)),
-    ({"quant_method": "fp8", "weight_block_size": [128, 128]}, StoredFormat(method="fp8", format="FP8")),
-    (
-        PACKED | {"config_groups": {"group_0": {"weights": {"num_bits": 4, "type": "int", "group_size": 32}}}},
-        StoredFormat(method="compressed-tensors", format="INT4", bits=4, group_size=32),
-    ),
-    (
-        PACKED | {"config_groups": {"group_0": {"weights": {"num_bits": 8, "type": "int"}}}},
-        StoredFormat(method="compressed-tensors", format="INT8", bits=8),
-    ),
-    (
-        PACKED | {"config_groups": {"group_0": {"weights": {"num_bits": 8, "type": "float"}}}},
-        StoredFormat(method="compressed-tensors", format="FP8", bits=8),
-    ),
-    (
-        {"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"},
-        StoredFormat(method="compressed-tensors", format="NVFP4"),
-    ),
-    ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, StoredFormat(method="modelopt", format="NVFP4")),
-    ({"quant_method": "modelopt", "quant_algo": "FP8"}, StoredFormat(method="modelopt", format="FP8")),
-    ({"quant_method": "mxfp4"}, StoredFormat(method="mxfp4", format="MXFP4")),
-    ({"quant_method": "bitsandbytes", "load_in_4bit": True}, StoredFormat(method="bitsandbytes", format=None)),
-    ({"bits": 4}, None),
-    ("awq", None),
-    (None, None),
-]
-
-
-@pytest.mark.parametrize(("section", "stored"), STORED)
-def test_the_stored_format_is_read_wherever_it_stands(section: Any, stored: StoredFormat | None) -> None:
-    assert read_stored_format(QWEN25_VL_7B | {"quantization_config": section}) == stored
-    assert read_stored_format({"text_config": {"quantization_config": section}}) == stored
 
 
 numbers = (
