@@ -52,7 +52,7 @@ class Api:
         return True
 
     def _request(
-        self, method: str, path: str, body: Any = None, *, content_type: str = JSON, timeout_seconds: float = 30
+        self, method: str, path: str, body: Any = None, *, content_type: str = JSON, timeout_seconds: float = 60
     ) -> Any:
         connection = http.client.HTTPSConnection(*self._address, timeout=timeout_seconds, context=self._tls)
         with contextlib.closing(connection):
@@ -73,10 +73,10 @@ def _decoded(content: bytes) -> Any:
         return content.decode(errors="replace")
 
 
-def wait_until(look: Callable[[], T], what: str, *, timeout_seconds: float = 30, every_seconds: float = 0.05) -> T:
+def wait_until(look: Callable[[], T], what: str, *, timeout_seconds: float = 60, every_seconds: float = 0.05) -> T:
     """Call `look` until it returns something true, and return that.
 
-    `what` completes "Waited 30 s until ...". A 404 counts as "not yet"; other errors pass through.
+    `what` completes "Waited 60 s until ...". A 404 counts as "not yet"; other errors pass through.
     """
     deadline = time.monotonic() + timeout_seconds
     while True:

@@ -57,8 +57,8 @@ def test_a_second_one_runs_beside_and_dies_with_its_killed_owner(control_plane: 
         assert facts["seconds"] < 60
         assert control_plane.api.answers("/readyz")
         owner.kill()
-    wait_until(lambda: not any(map(exists, [facts["keeper"], *programs])), "all processes are gone", timeout_seconds=10)
-    wait_until(lambda: not Path(facts["folder"]).exists(), "the files are gone", timeout_seconds=10)
+    wait_until(lambda: not any(map(exists, [facts["keeper"], *programs])), "all processes are gone")
+    wait_until(lambda: not Path(facts["folder"]).exists(), "the files are gone")
     assert control_plane.api.answers("/readyz")
 
 
@@ -66,7 +66,7 @@ def test_programs_die_with_a_killed_keeper(tmp_path: Path) -> None:
     processes = Processes(tmp_path)
     sleeper = processes.start("sleeper", ["sleep", "600"], log=tmp_path / "log")
     os.kill(processes.keeper_pid, signal.SIGKILL)
-    wait_until(lambda: not exists(sleeper), "the program is gone", timeout_seconds=10)
+    wait_until(lambda: not exists(sleeper), "the program is gone")
     with pytest.raises(ControlPlaneError, match="keeper"):
         processes.ended()
     processes.close()
@@ -88,7 +88,7 @@ time.sleep(5)
         assert owner.stdout
         sleeper = int(owner.stdout.readline())
         owner.kill()
-        wait_until(lambda: not exists(sleeper), "the program is gone", timeout_seconds=3)
+        wait_until(lambda: not exists(sleeper), "the program is gone")
 
 
 def test_stop_ends_a_program_that_will_not_listen(tmp_path: Path) -> None:
@@ -152,6 +152,7 @@ def test_an_object_of_an_owner_is_collected_with_it(control_plane: ControlPlane,
     wait_until(lambda: not control_plane.api.answers(f"{path}/owned"), "the owned object is gone")
 
 
+@pytest.mark.forbidden  # an API server that has just started refuses everybody until it knows the roles
 def test_the_api_server_alone_can_go_and_come_back(control_plane: ControlPlane) -> None:
     control_plane.stop_apiserver()
     with pytest.raises(OSError, match="refused"):

@@ -214,7 +214,7 @@ def _ended_at(plane: ControlPlane, folder: Path, moment: Moment) -> tuple[int, s
         time.sleep(moment.after)
         process.send_signal(moment.number)
         try:
-            said += process.communicate(timeout=30)[0]
+            said += process.communicate(timeout=60)[0]
         finally:
             process.kill()
             if moment.user:

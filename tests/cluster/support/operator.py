@@ -55,7 +55,7 @@ class RunningOperator:
     def start(self) -> "RunningOperator":
         """Start it and wait until it is ready."""
         self.log = self.launch()
-        wait_until(lambda: self.answer("/readyz")[0] == 200, f"{self.name} is ready", timeout_seconds=30)
+        wait_until(lambda: self.answer("/readyz")[0] == 200, f"{self.name} is ready")
         return self
 
     def launch(self) -> Path:
@@ -137,7 +137,7 @@ class Deployments:
         return next((c for c in conditions if current and c["type"] == kind), {})
 
     def until(
-        self, kind: str, status: str, *, reason: str | None = None, name: str = "qwen", timeout_seconds: float = 30
+        self, kind: str, status: str, *, reason: str | None = None, name: str = "qwen", timeout_seconds: float = 60
     ) -> Object:
         """Wait until a condition has that status (and reason), and return it."""
 
@@ -151,7 +151,7 @@ class Deployments:
         assert found
         return found
 
-    def until_ready(self, name: str = "qwen", *, timeout_seconds: float = 30) -> None:
+    def until_ready(self, name: str = "qwen", *, timeout_seconds: float = 60) -> None:
         """Wait until it is Ready for its current generation."""
         self.until("Ready", "True", name=name, timeout_seconds=timeout_seconds)
 
@@ -185,7 +185,7 @@ class Deployments:
             pods = self.pods(name)
             return (pods,) if holds(pods) else None
 
-        found = wait_until(look, f"the pods of {name} {what}", timeout_seconds=30)
+        found = wait_until(look, f"the pods of {name} {what}")
         assert found
         return found[0]
 

@@ -49,7 +49,7 @@ class Pods:
         """Ask for a graceful deletion and return at once."""
         self.api.delete(self._path(name), {"gracePeriodSeconds": grace_seconds})
 
-    def until(self, name: str, holds: Callable[[Pod], Any], what: str, *, timeout_seconds: float = 20) -> Pod:
+    def until(self, name: str, holds: Callable[[Pod], Any], what: str, *, timeout_seconds: float = 60) -> Pod:
         """Wait until `holds` is true of the pod, and return the pod."""
 
         def look() -> Pod | None:
