@@ -76,7 +76,7 @@ def test_a_larger_reserve_takes_more_gpus() -> None:
 def test_the_nearest_changes_all_fit() -> None:
     found = changes(TOO_LONG, degrees=[1, 2, 4], formats=["AWQ", "FP8"], online=["FP8"])
     assert [(change.kind, change.value) for change in found] == [
-        ("MaxModelLen", 35_840),
+        ("MaxModelLen", 34_816),
         ("OnlineQuantization", "FP8"),
         ("Quantization", "AWQ"),
         ("Tensor", 2),
