@@ -9,6 +9,7 @@ value (`none`), whether JSON must be an object (`object`), and whether its numbe
 
 import argparse
 import dataclasses
+import enum
 import importlib
 import json
 import sys
@@ -155,6 +156,8 @@ def members_of(parser: argparse.ArgumentParser, action: argparse.Action) -> dict
             return any(takes(parser, action, json.dumps({name: value})) for value in values)
 
         known = member_of(hints[name])
+        if "folds" in known and taken("auto"):  # stands for no choice
+            known["choices"].append("AUTO")
         return known | bounds(dataclass, name) if known and holds(known, taken) else {}
 
     found = {name: member(name) for name in names_of(dataclass) if name in hints}
@@ -174,11 +177,9 @@ def holds(member: dict[str, Any], taken: Callable[..., bool]) -> bool:
         examples = dict(NUMBERS.values())[member["type"]]
         return taken(*examples) and not taken(*NO_NUMBERS)
     choices = member.get("choices", ())
-    return (
-        taken(*(choices or ({},)))
-        and not taken(*(other for choice in choices for other in spelled_otherwise(choice)))
-        and not taken("no-such-choice", {"no_such_key": 1})
-    )
+    others = {other for choice in choices for other in spelled_otherwise(choice)}
+    told = all(map(taken, map(str.lower, choices))) if member.get("folds") else not taken(*others)
+    return told and taken(*(choices or ({},))) and not taken("no-such-choice", {"no_such_key": 1})
 
 
 def spelled_otherwise(choice: str) -> set[str]:
@@ -197,6 +198,8 @@ def member_of(hint: Any) -> dict[str, Any]:
         return {"type": NUMBERS[part][0]}
     if dataclasses.is_dataclass(part) and isinstance(part, type):
         return {"keys": names_of(part)}
+    if isinstance(part, enum.EnumType):
+        return {"choices": list(part.__members__), "folds": True}
     words = typing.get_args(part) if typing.get_origin(part) is typing.Literal else ()
     return {"choices": list(words)} if words and all(isinstance(word, str) for word in words) else {}
 

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from engine_check.cases import Case, judge
+from engine_check.cases import Case, files_of, judge
 from unit.engines.test_arguments import inputs
 from vlm_operator.engines.vllm.checks import check
 from vlm_operator.engines.vllm.flags import Flag, known_flags
@@ -21,6 +21,8 @@ WORDS = (
 """Given to every option that takes a value."""
 MEMBERS = ("two", "7", "1.5", "80m", "1.5K", '"7"', "true", "on", "maybe", "[1]", "{}", "NaN")
 """Given to every member of an object that is a number or a truth value."""
+NAMES = ("none", "NONE", "auto", "Full", "FLASH_ATTN", "flash-attn", "vllm_compile", "x", "", "2")
+"""Given to every member of an object that is one of some names in any case."""
 
 Words = tuple[str, ...]
 
@@ -33,12 +35,18 @@ def usable(version: str) -> list[Flag]:
     return [flag for name, flag in known.spellings.items() if flag.name == name and name not in ours]
 
 
+def is_judged_later(flag: Flag) -> bool:
+    """Whether the parser takes what the configuration of the engine then refuses."""
+    return flag.name == "--optimization-level" or (flag.type == "json" and bool(flag.keys) and not flag.object)
+
+
 def questions(version: str) -> list[Words]:
     """Arguments with one value each."""
-    flags = [flag for flag in usable(version) if flag.kind != "switch"]
+    flags = [flag for flag in usable(version) if flag.kind != "switch" and not is_judged_later(flag)]
     plain = [(flag.name, word) for flag, word in product(flags, WORDS)]
     numbers = [f"{flag.name}.{name}" for flag in flags for name, member in flag.members.items() if member.type]
-    return plain + list(product(numbers, MEMBERS))
+    names = [f"{flag.name}.{name}" for flag in flags for name, member in flag.members.items() if member.folds]
+    return plain + list(product(numbers, MEMBERS)) + list(product(names, NAMES))
 
 
 @cache
@@ -65,3 +73,18 @@ def test_what_the_operator_refuses_the_parser_refuses(version: str) -> None:
 @pytest.mark.parametrize("version", KNOWN_VERSIONS)
 def test_what_the_parser_refuses_the_operator_refuses(version: str) -> None:
     assert [words for words, (ours, theirs) in verdicts(version).items() if theirs and not ours] == []
+
+
+@pytest.mark.parametrize("version", ["0.32", "0.33"])
+def test_what_is_refused_beyond_the_parser_the_configuration_refuses(version: str) -> None:
+    later = [(flag.name, word) for flag in usable(version) if is_judged_later(flag) for word in WORDS]
+    asked = [*later, ("--hf-overrides", '{"a": 1'), ("-O9",), ("-O3",), ("-O=2",), ("-O", "4")]
+    files = files_of("Qwen/Qwen2.5-VL-7B-Instruct")
+    answers = judge(
+        [Case(name=" ".join(words), words=["/models", *words], files=files) for words in asked],
+        release=release_of(version),
+    )
+    assert answers["-O3"].error is None
+    ours = [words for words in asked if refused(words, version)]
+    assert len(ours) > len(WORDS)
+    assert [words for words in ours if answers[" ".join(words)].error is None] == []

@@ -79,6 +79,14 @@ REJECTED = [
     (["-cc.pass_config.zzz", "true"], "-cc.pass_config has no key 'zzz'"),
     (["--kv-transfer-config.kv_role", "kv_all"], "--kv-transfer-config.kv_role does not take 'kv_all'; choose from"),
     (["--structured-outputs-config", '{"backend": "XGrammar"}'], "backend does not take 'XGrammar'"),
+    (["--hf-overrides", '{"a": 1'], "--hf-overrides takes JSON, and '{\"a\": 1' is none"),
+    (["--media-io-kwargs", "[1]"], "--media-io-kwargs takes a JSON object, not '[1]'; write it as {\"audio\": ...}"),
+    (["-O9"], "--optimization-level does not take '9'; choose from 0, 1, 2, 3"),
+    (["-O", "x"], "--optimization-level does not take 'x'"),
+    (["--optimization-level", "9"], "--optimization-level does not take '9'"),
+    (["-cc", '{"cudagraph_mode": "FULL_AND"}'], "-cc.cudagraph_mode does not take 'FULL_AND'; choose from NONE, PIEC"),
+    (["-cc.mode", "x"], "-cc.mode does not take 'x'"),
+    (["--attention-config.backend", "FLASH_ATN"], "backend does not take 'FLASH_ATN'; did you mean FLASH_ATTN?"),
     (["--enable-auto-tool-choice"], "args[0]: --enable-auto-tool-choice needs --tool-call-parser"),
     (["--enable-log-outputs"], "add --enable-log-requests"),
     (["--enable-log-outputs", "--enable-log-requests", "--no-enable-log-requests"], "add --enable-log-requests"),
@@ -91,6 +99,13 @@ def test_what_the_parser_rejects_is_an_error(args: list[str], words: str) -> Non
     (error,) = errors
     assert error.severity == "Error"
     assert words in error.sentence()
+
+
+def test_a_value_that_begins_with_a_dash_is_attached() -> None:
+    told = [finding.advice for finding in check(engine={"args": ["--root-path", "-x"]})]
+    assert "write --root-path=-x if that is its value" in told
+    told = [finding.advice for finding in check(engine={"args": ["--root-path", "--enforce-eager"]})]
+    assert told == ["add it as the next item"]
 
 
 TAKEN = [
@@ -113,7 +128,14 @@ TAKEN = [
     ["--eplb-config", '{"use_async": 1}'],
     ["--linear-backend", "Flashinfer-Cutlass"],
     ["--max-lora-rank", "064"],
-    ["--media-io-kwargs", "5"],
+    ["--media-io-kwargs", "null"],
+    ["--optimization-level", "03"],
+    ["-O3"],
+    ["-O=3"],
+    ["-O", "3"],
+    ["-cc.mode", "vllm_compile"],
+    ["-cc.mode", "3"],
+    ["--attention-config.backend", "auto"],
     ["--hf-overrides", "5"],
     ["--hf-overrides", "None"],
     ["--hf-overrides.anything", "1"],

@@ -8,7 +8,10 @@ CASES = [
     ([], []),
     (["word"], [Given(index=0, flag="", values=("word",))]),
     (["--a"], [Given(index=0, flag="--a", values=())]),
-    (["--a", "1", "2", "-b"], [Given(index=0, flag="--a", values=("1", "2")), Given(index=3, flag="-b", values=())]),
+    (
+        ["--a", "1", "2", "-b"],
+        [Given(index=0, flag="--a", values=("1", "2"), following="-b"), Given(index=3, flag="-b", values=())],
+    ),
     (["--a=b=c\nd", "e"], [Given(index=0, flag="--a", values=("b=c\nd", "e"), attached=True)]),
     (["--a="], [Given(index=0, flag="--a", values=("",), attached=True)]),
     (["--a", "-1", "-.5", "-1.5"], [Given(index=0, flag="--a", values=("-1", "-.5", "-1.5"))]),

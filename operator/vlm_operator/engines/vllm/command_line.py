@@ -30,6 +30,8 @@ class Given:
     """With `--flag=value`, that value comes first."""
     attached: bool = False
     """Whether the first value was written with `=`; words after it belong to no flag."""
+    following: str = ""
+    """The word that ends the values, as it begins like a flag; empty at the end of the list."""
 
     @property
     def option(self) -> str:
@@ -66,7 +68,7 @@ def divide(words: Sequence[str]) -> list[Given]:
         if match is None or _NEGATIVE_NUMBER.fullmatch(word):
             values.append(word)
             continue
-        found.append(Given(index=index, flag=flag, values=tuple(values), attached=attached))
+        found.append(Given(index=index, flag=flag, values=tuple(values), attached=attached, following=word))
         flag, index, attached = match[1], position, match[2] is not None
         values = [match[2]] if attached else []
     found.append(Given(index=index, flag=flag, values=tuple(values), attached=attached))

@@ -21,12 +21,14 @@ BOUNDS: tuple[Bound, ...] = get_args(Bound)
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """What may stand under a key of an object; only one of the first three is given."""
+    """What may stand under a key of an object; only one of keys, choices and type is given."""
 
     keys: tuple[str, ...] = ()
     """The keys of an object."""
     choices: tuple[str, ...] = ()
-    """The allowed words, compared exactly."""
+    """The allowed words, compared exactly unless `folds`."""
+    folds: bool = False
+    """Whether the choices, then in capitals, are taken in any case."""
     type: MemberType | None = None
     """What a value must be, as such or as text."""
     bounds: Mapping[Bound, float] = field(default_factory=dict)
@@ -111,6 +113,7 @@ def _member(facts: Mapping[str, Any]) -> Member:
     return Member(
         keys=tuple(facts.get("keys", ())),
         choices=tuple(facts.get("choices", ())),
+        folds=facts.get("folds", False),
         type=facts.get("type"),
         bounds={bound: facts[bound] for bound in BOUNDS if bound in facts},
     )

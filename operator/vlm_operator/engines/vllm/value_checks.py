@@ -2,7 +2,6 @@
 
 import json
 import operator
-import re
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -31,9 +30,11 @@ _BOUNDS: dict[Bound, tuple[Callable[[Any, Any], bool], str]] = {
     "lt": (operator.lt, "less than"),
 }
 _OBJECTS = frozenset({"json", "object-or-text", "object-or-pair"})
+_LEVEL, _LEVELS = "--optimization-level", ("0", "1", "2", "3")
+"""The parser takes any text for it, and the configuration that vLLM makes of it does not."""
+_MANY = 20
+"""More choices than one reads for the sake of a slip."""
 _PAIR = frozenset({"name", "path"})
-_BRACED = re.compile(r"\s*{.*}\s*", re.DOTALL)
-"""What vLLM reads as JSON where other text may stand as well."""
 
 
 def item(index: int) -> str:
@@ -71,7 +72,9 @@ def stray_words(given: Given, *, after: int = 0) -> Iterator[Finding]:
 def values_are_right(given: Given, flag: Flag, known: KnownFlags) -> Iterator[Finding]:
     """The flag has as many values as it takes, and each is one that it takes."""
     name = shown(given.flag)
-    if given.option not in known.spellings:  # `-O3` carries its value, which is left to the engine
+    if given.option not in known.spellings:  # `-O3` carries its value
+        if flag.name == _LEVEL:
+            yield from _level_is_right(given, given.flag[2:])
         yield from stray_words(given)
         return
     if given.is_part and flag.type not in _OBJECTS:
@@ -84,7 +87,10 @@ def values_are_right(given: Given, flag: Flag, known: KnownFlags) -> Iterator[Fi
         yield _invalid(given.index, f"{name} is a switch and takes no value", advice)
         taken = 1
     elif not taken and (given.is_part or flag.kind in {"value", "list"}):
-        yield _invalid(given.index, f"{name} needs a value", "add it as the next item")
+        advice = "add it as the next item"
+        if given.following and known.find(given.following.partition("=")[0]) is None:
+            advice = f"write {name}={shown(given.following)} if that is its value"
+        yield _invalid(given.index, f"{name} needs a value", advice)
     else:
         for number, value in enumerate(given.values[:taken]):
             yield from _value_is_right(given, flag, value, number)
@@ -99,12 +105,20 @@ def _value_is_right(given: Given, flag: Flag, value: str, number: int) -> Iterat
     elif flag.choices:
         if _compared(value, flag) not in {_compared(choice, flag) for choice in flag.choices}:
             yield _choice(given.index, shown(given.flag), value, flag.choices)
-    elif flag.type == "json" or (flag.type == "object-or-text" and _BRACED.fullmatch(value)):
+    elif flag.name == _LEVEL:
+        yield from _level_is_right(given, value)
+    elif flag.type == "json" or (flag.type == "object-or-text" and value.lstrip().startswith("{")):
+        # What begins like JSON and is none the parser takes for text, and nothing that takes it could be called so.
         yield from _json_is_right(given, flag, value)
     elif flag.type == "object-or-pair":
         yield from _pair_is_right(given, flag, value, number)
     elif flag.type in _WANTED and _number(value, flag) is None:
         yield _no_number(given.position(number), shown(given.flag), flag.type, quoted(value))
+
+
+def _level_is_right(given: Given, value: str) -> Iterator[Finding]:
+    if numbers.integer(value) not in {int(level) for level in _LEVELS}:
+        yield _choice(given.index, _LEVEL, value, _LEVELS)
 
 
 def _no_number(index: int, name: str, type_: str, told: str) -> Finding:
@@ -125,7 +139,9 @@ def _pair_is_right(given: Given, flag: Flag, value: str, number: int) -> Iterato
 
 
 def _choice(index: int, name: str, value: str, choices: tuple[str, ...]) -> Finding:
-    return _invalid(index, f"{name} does not take {quoted(value)}", f"choose from {', '.join(choices)}")
+    near = get_close_matches(value.upper(), choices, n=1) if len(choices) > _MANY else []
+    advice = f"did you mean {near[0]}?" if near else f"choose from {', '.join(choices)}"
+    return _invalid(index, f"{name} does not take {quoted(value)}", advice)
 
 
 def _compared(value: str, flag: Flag) -> object:
@@ -167,7 +183,7 @@ def _json_is_right(given: Given, flag: Flag, value: str) -> Iterator[Finding]:
         return
     if isinstance(parsed, dict):
         yield from _members_are_right(given, flag, parsed)
-    elif flag.object:
+    elif flag.object or (flag.keys and parsed is not None):
         yield _invalid(given.index, f"{name} takes a JSON object, not {quoted(value)}", advice)
 
 
@@ -180,8 +196,9 @@ def _members_are_right(given: Given, flag: Flag, members: dict[str, object]) -> 
             continue
         if member and member.keys and isinstance(value, dict):
             yield from _keys_are_right(given, name, member.keys, value)
-        elif member and member.choices and isinstance(value, str) and value not in member.choices:
-            yield _choice(given.index, name, value, member.choices)
+        elif member and member.choices and isinstance(value, str):
+            if (value.upper() if member.folds else value) not in member.choices:
+                yield _choice(given.index, name, value, member.choices)
         elif member and member.type and not _is_of(value, member.type):
             yield _no_number(
                 given.index, name, member.type, quoted(value if isinstance(value, str) else json.dumps(value))
