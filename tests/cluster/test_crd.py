@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from cluster.crd.cases import ACCEPTED, MINIMAL, REFUSED, Case, manifest
-from cluster.crd.server import CRD_FILE, CRD_NAME, Server, install
+from cluster.crd.server import CRD_FILE, CRD_NAME, Server
 from controlplane import ControlPlane, ControlPlaneError, wait_until
 
 pytestmark = pytest.mark.cluster
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.cluster
 
 @pytest.fixture(scope="module")
 def server(control_plane: ControlPlane) -> Server:
-    install(control_plane)
+    control_plane.install_crd(CRD_FILE)
     return Server(control_plane, "default")
 
 

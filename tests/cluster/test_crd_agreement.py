@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster.crd.cases import ACCEPTED, manifest
-from cluster.crd.server import Server, install
+from cluster.crd.server import CRD_FILE, Server
 from cluster.crd.violations import Place, Violation, changed, edges, field_by_server, field_by_types, places, violations
 from controlplane import ControlPlane
 from strategies import raw_specs
@@ -25,7 +25,7 @@ quick = settings(max_examples=100)
 
 @pytest.fixture(scope="module")
 def server(control_plane: ControlPlane) -> Server:
-    install(control_plane)
+    control_plane.install_crd(CRD_FILE)
     return Server(control_plane, "default")
 
 

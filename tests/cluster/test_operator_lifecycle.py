@@ -63,7 +63,7 @@ def test_kubectl_speaks_of_it(control_plane: ControlPlane, deployments: Deployme
     deployments.create()
     place = ("-n", deployments.namespace)
     assert "condition met" in control_plane.kubectl(
-        "wait", *place, "--for=condition=Ready", "vlmd/qwen", "--timeout=30s"
+        "wait", *place, "--for=condition=Ready", "vlmd/qwen", "--timeout=60s"
     )
     header, row = control_plane.kubectl("get", "vlmd", *place).splitlines()
     assert header.split() == ["NAME", "MODEL", "READY", "SERVING", "WARM", "DESIRED", "GPUS", "REASON", "AGE"]

@@ -65,9 +65,3 @@ def _complaints(status: dict[str, Any]) -> tuple[Complaint, ...]:
     ]
     unknown = [Complaint(field, "unknown field") for field in _UNKNOWN.findall(status["message"])]
     return tuple(causes or unknown or [Complaint("", status["message"])])
-
-
-def install(control_plane: ControlPlane) -> None:
-    """Install the CRD as committed and wait until it is served."""
-    control_plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(CRD_FILE))
-    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{CRD_NAME}", "--timeout=30s")
