@@ -21,7 +21,7 @@ WORDS = (
 """Given to every option that takes a value."""
 MEMBERS = ("two", "7", "1.5", "80m", "1.5K", '"7"', "true", "on", "maybe", "[1]", "{}", "NaN")
 """Given to every member of an object that is a number or a truth value."""
-NAMES = ("none", "NONE", "auto", "Full", "FLASH_ATTN", "flash-attn", "vllm_compile", "x", "", "2")
+NAMES = ("none", "NONE", "auto", "Full", "FLASH_ATTN", "flash-attn", "vllm_compile", "x", "", '"2"')
 """Given to every member of an object that is one of some names in any case."""
 
 Words = tuple[str, ...]
