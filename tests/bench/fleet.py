@@ -1,5 +1,6 @@
 """A thousand resources on one control plane: until all have their pods, what they cost at rest, and a restart among them."""
 
+import json
 import re
 import sys
 import time
@@ -38,10 +39,10 @@ def measure(quick: bool) -> list[Row]:  # the one switch of every measurement
         for namespace in (OURS, PLAIN):
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
             plane.api.post("/api/v1/namespaces", body)
-        plane.bound_claim(OURS, "models")
+            plane.bound_claim(namespace, "models")
         operator = RunningOperator(plane, "vlm-operator").start()
         write, audit = Writers(plane), AuditTrail(plane.audit_log)
-        plain = _plain_client(plane, write, count)
+        plain = _plain_client(plane, write, operator, count)
         rows = [
             *_creation(plane, write, audit, operator, count=count, plain=plain),
             *_rest(operator, audit, count=count, seconds=rest),
@@ -83,14 +84,19 @@ def resources(operator: RunningOperator) -> dict[str, float]:
     }
 
 
-def _plain_client(plane: ControlPlane, write: Writers, count: int) -> float:
-    """Seconds in which a plain client writes the same objects for so many resources."""
+def _plain_client(plane: ControlPlane, write: Writers, operator: RunningOperator, count: int) -> float:
+    """Seconds in which a plain client writes the same objects for so many resources, which then live as the operator's do.
+
+    The operator, which would watch them, stands still meanwhile.
+    """
     connection = Connection(plane)
     bodies = _template(plane, connection)
+    operator.stop()
 
     def post(mine: Connection, number: int) -> None:
         for plural, body in bodies.items():
-            named = body | {"metadata": {"name": f"m-{number}", "labels": {"app": PLAIN}}}
+            named = json.loads(json.dumps(body).replace('"template"', f'"m-{number}"'))
+            named["metadata"]["name"] = f"m-{number}"
             mine.call("POST", f"{KINDS[plural]}/{PLAIN}/{plural}", named)
 
     watch = PodWatch(plane, PLAIN)
@@ -102,6 +108,7 @@ def _plain_client(plane: ControlPlane, write: Writers, count: int) -> float:
     connection.call("DELETE", f"{CORE}/{PLAIN}/pods", {"gracePeriodSeconds": 0})
     connection.call("DELETE", f"{CORE}/{PLAIN}")
     watch.when(0)
+    operator.start()
     return seconds
 
 
@@ -116,6 +123,7 @@ def _template(plane: ControlPlane, connection: Connection) -> dict[str, Object]:
         items = connection.call("GET", f"{group}/{OURS}/{plural}?labelSelector=vlm.dev/deployment")["items"]
         for live in items:
             bodies[plural] = {key: value for key, value in live.items() if key != "status"}
+            bodies[plural]["metadata"] = {key: live["metadata"].get(key) for key in ("labels", "annotations")}
     spec = bodies["services"]["spec"]
     bodies["services"]["spec"] = {key: spec[key] for key in ("ports", "selector", "type")}
     spec = bodies["pods"]["spec"]
