@@ -5,7 +5,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from threading import local
 
@@ -27,6 +27,10 @@ KINDS = {
     "pods": CORE,
 }
 """What the operator creates for a resource, in its order."""
+LOADING = {"sim.vlm.dev/ready-after": "2m"}
+"""Engines take minutes to load: no replica becomes ready while others are still created."""
+ELECTED = ("--leader-elect", "--leader-elect-namespace=vlm-system")
+"""As the chart runs it."""
 SMALL = {"resources": {"requests": {"cpu": "10m", "memory": "64Mi"}}}
 
 
@@ -34,13 +38,13 @@ def measure(quick: bool) -> list[Row]:  # the one switch of every measurement
     """Creation against a plain client in the same run, rest, and restart."""
     count, rest = (100, 10.0) if quick else (1000, 60.0)
     with ControlPlane() as plane:
-        plane.add_gpu_nodes(*gpu_nodes(count + 1))
+        plane.add_gpu_nodes(*gpu_nodes(count + 1, LOADING))
         plane.install_crd(CRD)
         for namespace in (OURS, PLAIN):
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
             plane.api.post("/api/v1/namespaces", body)
             plane.bound_claim(namespace, "models")
-        operator = RunningOperator(plane, "vlm-operator").start()
+        operator = RunningOperator(plane, "vlm-operator", ELECTED).start()
         write, audit = Writers(plane), AuditTrail(plane.audit_log)
         plain = _plain_client(plane, write, operator, count)
         rows = [
@@ -71,9 +75,9 @@ class Writers:
         return found
 
 
-def gpu_nodes(gpus: int) -> Iterable[GpuNode]:
+def gpu_nodes(gpus: int, labels: Mapping[str, str] | None = None) -> Iterable[GpuNode]:
     """Nodes with so many GPUs in all."""
-    return (l4(f"gpu-{number}", gpus=GPUS_PER_NODE) for number in range(-(-gpus // GPUS_PER_NODE)))
+    return (l4(f"gpu-{number}", gpus=GPUS_PER_NODE, labels=labels) for number in range(-(-gpus // GPUS_PER_NODE)))
 
 
 def resources(operator: RunningOperator) -> dict[str, float]:

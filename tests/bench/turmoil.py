@@ -5,7 +5,7 @@ import time
 from collections import defaultdict, deque
 from statistics import linear_regression
 
-from bench.fleet import CORE, OURS, SMALL, Writers, gpu_nodes, progress, resources
+from bench.fleet import CORE, ELECTED, OURS, SMALL, Writers, gpu_nodes, progress, resources
 from bench.observing import PATIENCE, Connection
 from bench.table import Row, percentile
 from cluster.support.operator import CRD, RunningOperator, manifest
@@ -24,7 +24,7 @@ def measure(quick: bool) -> list[Row]:  # the one switch of every measurement
         plane.install_crd(CRD)
         plane.api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OURS}})
         plane.bound_claim(OURS, "models")
-        operator = RunningOperator(plane, "vlm-operator").start()
+        operator = RunningOperator(plane, "vlm-operator", ELECTED).start()
         write = Writers(plane)
         return [
             *_node_lost(plane, write, deployments=deployments, replicas=replicas),
