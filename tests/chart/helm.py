@@ -44,11 +44,13 @@ class Helm:
         assert done.returncode == 0, f"helm {' '.join(map(str, arguments))}: {done.stderr}{done.stdout}"
         return done.stdout
 
-    def template(self, *arguments: str | Path, values: Mapping[str, Any] | None = None) -> list[Object]:
+    def template(
+        self, *arguments: str | Path, name: str = NAME, values: Mapping[str, Any] | None = None
+    ) -> list[Object]:
         """The objects that the chart makes of the values."""
         file = self.home / "values.yaml"
         file.write_text(yaml.safe_dump(dict(values or {})))
-        text = self("template", NAME, CHART, "--namespace=vlm-system", "--values", file, *arguments)
+        text = self("template", name, CHART, "--namespace=vlm-system", "--values", file, *arguments)
         return [document for document in parsed(text) if document]
 
 

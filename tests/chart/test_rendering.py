@@ -182,6 +182,20 @@ def test_an_install_for_some_namespaces_may_read_the_cluster_and_write_only_ther
     assert (own["metadata"]["namespace"], own["rules"]) == ("vlm-system", rules["operatorNamespace"])
 
 
+def test_releases_share_no_object_but_the_crd(helm: Helm) -> None:
+    def made(name: str, namespace: str, *arguments: str) -> set[tuple[str, ...]]:
+        objects = helm.template(f"--namespace={namespace}", "--set=crds.install=false", *arguments, name=name)
+        whole = [(one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]) for one in objects]
+        assert len(whole) == len(set(whole))
+        return set(whole)
+
+    everything = made("vlm-operator", "red"), made("vlm-operator", "blue"), made("other", "red")
+    for one, other in itertools.combinations(everything, 2):
+        assert not one & other
+    # Not even where two names, joined with a hyphen, would be the same.
+    assert not made("vlm-operator", "a-b") & made("b-vlm-operator", "a", "--set=fullnameOverride=b-vlm-operator")
+
+
 def test_the_image_is_named_by_registry_repository_tag_and_digest(helm: Helm) -> None:
     def image(*arguments: str) -> str:
         return str(container(only(helm.template(*arguments), "Deployment"))["image"])

@@ -9,6 +9,11 @@
 {{- .Values.fullnameOverride | default $both | trunc 50 | trimSuffix "-" }}
 {{- end }}
 
+{{- /* The name of an object that belongs to no namespace: those of a release of the same name elsewhere have another. */}}
+{{- define "vlm.clusterName" -}}
+{{ .Release.Namespace }}:{{ include "vlm.fullname" . }}
+{{- end }}
+
 {{- define "vlm.serviceAccountName" -}}
 {{ .Values.serviceAccount.name | default (.Values.serviceAccount.create | ternary (include "vlm.fullname" .) "default") }}
 {{- end }}
