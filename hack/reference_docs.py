@@ -36,7 +36,10 @@ PLACES = {
         "In every namespace that is served",
         "A ClusterRole when all are served, else a Role in each.\n",
     ),
-    Scope.OPERATOR_NAMESPACE: ("In the namespace of the operator", "A Role, needed with `--leader-elect` only.\n"),
+    Scope.OPERATOR_NAMESPACE: (
+        "In the namespace of the operator",
+        "A Role, needed with `--leader-elect` only. The chart gives Lease and Role the full name of the release.\n",
+    ),
     Scope.CLUSTER: (
         "In the whole cluster",
         "A ClusterRole. Without it everything works; what is not known then is not checked.\n",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chart.helm import CHART, NAME, ROOT, Object, Release, container
+from chart.helm import CHART, ROOT, Object, Release, container
 from cluster.support.operator import Deployments, RunningOperator
 from controlplane import AuditTrail, ControlPlane
 from controlplane.kubeconfig import write_token_kubeconfig
@@ -13,6 +13,8 @@ from controlplane.kubeconfig import write_token_kubeconfig
 pytestmark = pytest.mark.cluster
 
 MOUNTS = "/etc/vlm-operator"
+FULL = "second"
+"""The name of all that the release makes, its Lease included; not that of the default Lease."""
 
 
 def mounted(release: Release, deployment: Object, folder: Path) -> dict[str, str]:
@@ -34,6 +36,7 @@ def test_the_operator_serves_with_the_roles_of_a_namespaced_release(
     team = f"{release.namespace}-team"
     plane.api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team}})
     values = {
+        "fullnameOverride": FULL,
         "rbac": {"scope": "Namespaced"},
         "namespaces": [team],
         "catalogue": {"files": {"ours.yaml": catalogue_of_the_docs()}},
@@ -44,15 +47,15 @@ def test_the_operator_serves_with_the_roles_of_a_namespaced_release(
     file.write_text(yaml.safe_dump(values))
     release.run("install", CHART, "--values", file, "--wait")
 
-    deployment = release.deployment
+    deployment = release.get(f"/apis/apps/v1 deployments/{FULL}")
     verb, *arguments = container(deployment)["args"]
     assert verb == "run"
     places = mounted(release, deployment, tmp_path)
     assert set(places) == {f"{MOUNTS}/catalogue", f"{MOUNTS}/templates"}
     for path, folder in places.items():
         arguments = [argument.replace(path, folder) for argument in arguments]
-    token = plane.kubectl("create", "token", NAME, "--namespace", release.namespace).strip()
-    account = write_token_kubeconfig(tmp_path / "account.kubeconfig", like=plane.kubeconfig, user=NAME, token=token)
+    token = plane.kubectl("create", "token", FULL, "--namespace", release.namespace).strip()
+    account = write_token_kubeconfig(tmp_path / "account.kubeconfig", like=plane.kubeconfig, user=FULL, token=token)
     arguments.append(f"--leader-elect-namespace={release.namespace}")
     operator = RunningOperator(plane, "chart-operator", tuple(arguments), kubeconfig=account).start()
     try:
@@ -66,7 +69,8 @@ def test_the_operator_serves_with_the_roles_of_a_namespaced_release(
     assert "the catalogue has" in said
     assert "the template vllm/pod.yaml.j2 is overridden by" in said
     assert "gave the lease" in said
-    me = f"system:serviceaccount:{release.namespace}:{NAME}"
+    assert release.get(f"/apis/coordination.k8s.io/v1 leases/{FULL}")
+    me = f"system:serviceaccount:{release.namespace}:{FULL}"
     calls = [call for call in AuditTrail(plane.audit_log).news() if call.user == me]
     assert any(call.verb == "create" and call.resource == "pods" for call in calls)
     refused = {call.resource for call in calls if not call.allowed}

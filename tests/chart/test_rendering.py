@@ -130,7 +130,9 @@ def test_lint_has_nothing_to_say(helm: Helm) -> None:
         ("namespaces={a,a}", "at '/namespaces': items at 0 and 1 are equal"),
         ("rbac.scope=Everywhere", "at '/rbac/scope': value must be one of 'Cluster', 'Namespaced'"),
         ("log.level=nonsense", "at '/log/level': value must be one of 'debug', 'info', 'warning', 'error'"),
-        ("extraArgs={workers}", "at '/extraArgs/0': 'workers' does not match pattern '^--[a-z]'"),
+        ("extraArgs={workers}", "at '/extraArgs/0': 'workers' does not match pattern '^--[a-z]"),
+        ("extraArgs={--workers 16}", "at '/extraArgs/0': '--workers 16' does not match pattern '^--[a-z]"),
+        ("extraArgs={--workers,16}", "at '/extraArgs/1': got number, want string"),
         (r"catalogue.files.notes\.txt=x", "at '/catalogue/files': additional properties 'notes.txt' not allowed"),
         ("labels.a=true", "at '/labels/a': got boolean, want string"),
         ("rbac.scope=Namespaced", "namespaces is empty: list those to serve, for example --set namespaces={team-a}"),
@@ -144,6 +146,9 @@ def test_lint_has_nothing_to_say(helm: Helm) -> None:
         ),
         ("extraArgs={--health-port=9}", "extraArgs: --health-port=9: the chart sets this option itself"),
         ("extraArgs={--namespace=a}", "extraArgs: --namespace=a: the chart sets this option itself"),
+        ("extraArgs={--leader-elect}", "extraArgs: --leader-elect: the chart sets this option itself"),
+        ("extraArgs={--leader-elect-name=a}", "extraArgs: --leader-elect-name=a: the chart sets this option itself"),
+        ("extraArgs={--leader-elect-namespace=a}", "--leader-elect-namespace=a: the chart sets this option itself"),
     ],
 )
 def test_wrong_values_are_refused_with_the_field_and_the_rule(helm: Helm, setting: str, said: str) -> None:
@@ -194,6 +199,18 @@ def test_releases_share_no_object_but_the_crd(helm: Helm) -> None:
         assert not one & other
     # Not even where two names, joined with a hyphen, would be the same.
     assert not made("vlm-operator", "a-b") & made("b-vlm-operator", "a", "--set=fullnameOverride=b-vlm-operator")
+
+
+@pytest.mark.parametrize("name", ["vlm-operator", "two"])
+def test_each_release_has_a_lease_of_its_own_and_may_have_no_other(helm: Helm, name: str) -> None:
+    objects = helm.template("--set=namespaces={team-a}", name=name)
+    full = only(objects, "Deployment")["metadata"]["name"]
+    assert f"--leader-elect-name={full}" in container(only(objects, "Deployment"))["args"]
+    listed = yaml.safe_load((CHART / "files/permissions.yaml").read_text())["operatorNamespace"]
+    expected = [rule | ({"resourceNames": [full]} if "resourceNames" in rule else {}) for rule in listed]
+    (own,) = [role for role in of_kind(objects, "Role") if role["metadata"]["namespace"] == "vlm-system"]
+    assert own["rules"] == expected
+    assert (expected == listed) == (name == "vlm-operator")
 
 
 def test_the_image_is_named_by_registry_repository_tag_and_digest(helm: Helm) -> None:
