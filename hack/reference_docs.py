@@ -38,7 +38,7 @@ PLACES = {
     ),
     Scope.OPERATOR_NAMESPACE: (
         "In the namespace of the operator",
-        "A Role, needed with `--leader-elect` only. The chart gives Lease and Role the full name of the release.\n",
+        "A Role, needed with `--leader-elect` only. The chart gives the Lease the full name of the release.\n",
     ),
     Scope.CLUSTER: (
         "In the whole cluster",

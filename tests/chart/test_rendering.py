@@ -48,7 +48,7 @@ EVERYTHING: Object = {
         {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
     ],
     "terminationGracePeriodSeconds": 60,
-    "labels": {"team": "vision", "app.kubernetes.io/name": "not ours to lose"},
+    "labels": {"team": "vision", "app.kubernetes.io/name": "not-ours-to-lose"},
     "annotations": {"example.com/on": "everything"},
     "podLabels": {"pod": "label"},
     "podAnnotations": {"pod": "annotation"},
@@ -125,6 +125,7 @@ def test_lint_has_nothing_to_say(helm: Helm) -> None:
             "image.pullPolicy=Sometimes",
             "at '/image/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'",
         ),
+        ("image.registry=http://foo", "at '/image/registry': 'http://foo' does not match pattern"),
         ("namespaces=team-a", "at '/namespaces': got string, want array"),
         ("namespaces={Team-A}", "at '/namespaces/0': 'Team-A' does not match pattern"),
         ("namespaces={a,a}", "at '/namespaces': items at 0 and 1 are equal"),
@@ -135,6 +136,25 @@ def test_lint_has_nothing_to_say(helm: Helm) -> None:
         ("extraArgs={--workers,16}", "at '/extraArgs/1': got number, want string"),
         (r"catalogue.files.notes\.txt=x", "at '/catalogue/files': additional properties 'notes.txt' not allowed"),
         ("labels.a=true", "at '/labels/a': got boolean, want string"),
+        ("labels.a=b c", "at '/labels/a': 'b c' does not match pattern"),
+        ("podLabels.-a=b", "at '/podLabels': additional properties '-a' not allowed"),
+        ("podAnnotations.a b=c", "at '/podAnnotations': additional properties 'a b' not allowed"),
+        ("resources.limits.memory=banana", "at '/resources/limits/memory': 'banana' does not match pattern"),
+        ("resources.limits.memory=-1", "at '/resources/limits/memory': minimum: got -1, want 0"),
+        ("resources.limits.memroy=1Gi", "at '/resources/limits': additional properties 'memroy' not allowed"),
+        ("resources.bogus=1", "at '/resources': additional properties 'bogus' not allowed"),
+        ("securityContext.bogus=1", "at '/securityContext': additional properties 'bogus' not allowed"),
+        ("podSecurityContext.privileged=true", "at '/podSecurityContext': additional properties 'privileged' not"),
+        ("affinity.bogus=1", "at '/affinity': additional properties 'bogus' not allowed"),
+        ("tolerations[0].bogus=1", "at '/tolerations/0': additional properties 'bogus' not allowed"),
+        ("topologySpreadConstraints[0].maxSkew=1", "at '/topologySpreadConstraints/0': missing properties"),
+        ("extraEnv[0].name=A=B", "at '/extraEnv/0/name': 'A=B' does not match pattern"),
+        ("priorityClassName=A_B", "at '/priorityClassName': 'A_B' does not match pattern"),
+        ("serviceAccount.name=A_B", "at '/serviceAccount/name': 'A_B' does not match pattern"),
+        ("imagePullSecrets[0].name=A_B", "at '/imagePullSecrets/0/name': 'A_B' does not match pattern"),
+        ("catalogue.configMap=A_B", "at '/catalogue/configMap': 'A_B' does not match pattern"),
+        ("fullnameOverride=A_B", "at '/fullnameOverride': 'A_B' does not match pattern"),
+        ("nameOverride=A_B", "at '/nameOverride': 'A_B' does not match pattern"),
         ("rbac.scope=Namespaced", "namespaces is empty: list those to serve, for example --set namespaces={team-a}"),
         (
             "leaderElection.enabled=false",
@@ -155,6 +175,13 @@ def test_wrong_values_are_refused_with_the_field_and_the_rule(helm: Helm, settin
     done = helm.run("template", "vlm-operator", CHART, "--set", setting)
     assert done.returncode != 0
     assert said in done.stderr
+
+
+@pytest.mark.parametrize("name", ["1st", "team.a"])
+def test_a_name_of_a_release_that_no_service_can_have_is_refused(helm: Helm, name: str) -> None:
+    done = helm.run("template", name, CHART)
+    assert f"the objects would be called {name}-vlm-operator" in done.stderr
+    assert helm.template("--set=fullnameOverride=first", name=name)
 
 
 def test_every_value_of_the_schema_is_there_to_be_read(helm: Helm) -> None:
@@ -256,6 +283,18 @@ def test_files_restart_the_operators_when_they_change(helm: Helm) -> None:
 
     assert annotations("models: []") == annotations("models: []")
     assert annotations("models: []") != annotations("gpus: []")
+
+
+def test_no_annotation_stands_there_twice_and_those_of_the_chart_win(helm: Helm) -> None:
+    theirs = {"kubectl.kubernetes.io/default-container": "x", "checksum/catalogue": "x", "checksum/templates": "mine"}
+    values = {"catalogue": {"files": CATALOGUE}, "podAnnotations": theirs}
+    found = only(helm.template(values=values), "Deployment")["spec"]["template"]["metadata"]["annotations"]
+    assert found["kubectl.kubernetes.io/default-container"] == "operator"
+    assert len(found["checksum/catalogue"]) == 64
+    assert found["checksum/templates"] == "mine"
+    assert (
+        helm("template", "vlm-operator", CHART, "--set", r"podAnnotations.checksum/catalogue=x").count("checksum/") == 1
+    )
 
 
 def test_the_selectors_find_the_pods_and_no_others(helm: Helm) -> None:
