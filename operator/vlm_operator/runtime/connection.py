@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import kopf
 from kubernetes.aio import config
 from kubernetes.aio.client import Configuration
@@ -26,6 +27,7 @@ OLDEST = (1, 31)
 """The oldest Kubernetes that has everything that is used here."""
 PLUGIN_SECONDS = 60.0
 """Within this time a plugin must have got the credentials, a person's login included."""
+_OF_ANY_VALUE = (OSError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
 
 
 class Connection(kopf.ConnectionInfo):
@@ -60,7 +62,7 @@ async def connect(settings: Settings) -> Configuration:
             )
             where = str(choice)
             await _load(choice, configuration)
-    except (UnusableInputError, ConfigException, OSError, ValueError, TypeError, AttributeError) as error:
+    except (UnusableInputError, ConfigException, aiohttp.ClientError, *_OF_ANY_VALUE) as error:
         # The library raises whatever it comes upon where a value is not as it expects it.
         raise StartError(_why_not(error, where)) from error
     _check_certificates(configuration, where)
@@ -90,7 +92,7 @@ def _why_not(error: Exception, where: str) -> str:
             return f"{where} {needs}; mount a folder at /tmp, set TMPDIR, or name files with the certificates"
         case FileNotFoundError():
             return f"no usable cluster configuration in {where}: there is no {error.filename}; correct it"
-    told = re.sub(r"\{.*\}", "...", str(error), flags=re.DOTALL)  # it may quote entries with their secrets
+    told = re.sub(r"\{.*\}", "...", " ".join(str(error).split()))  # it may quote entries with their secrets
     return f"no usable cluster configuration in {where}: {told}; correct it"
 
 
@@ -99,10 +101,9 @@ def _in_cluster(settings: Settings) -> bool:
 
 
 async def _load(choice: Choice, configuration: Configuration) -> None:
-    files = os.pathsep.join(map(str, choice.files))
     async with asyncio.timeout(PLUGIN_SECONDS):
-        await config.load_kube_config(  # type: ignore[no-untyped-call] # not typed
-            files, context=choice.context, client_configuration=configuration
+        await config.load_kube_config_from_dict(  # type: ignore[no-untyped-call] # not typed
+            choice.document, client_configuration=configuration
         )
     for kind, credential in configuration.api_key.items():
         configuration.api_key[kind] = credential.strip()  # a file often ends with a line break

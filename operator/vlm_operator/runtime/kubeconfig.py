@@ -6,16 +6,23 @@ It also takes a user that is not there, and a server that no client can talk to.
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from vlm_operator.runtime.files import UnusableInputError, read_document
+from vlm_operator.runtime.kubeconfig_fields import (
+    CONTEXT,
+    Section,
+    checked,
+    cluster_in,
+    is_text,
+    must_have_credentials,
+    shown,
+    user_in,
+)
 
 DEFAULT = Path(".kube", "config")
-PROVIDERS = ("gcp", "oidc")
-"""What the client library still knows of the old way in which clusters gave credentials."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,11 +31,29 @@ class Choice:
 
     files: tuple[Path, ...]
     context: str
-    plugin: str
-    """The program that the user's credentials come from; empty when they are in the files."""
+    cluster: Mapping[str, Any]
+    user: Mapping[str, Any] = field(repr=False)
+    """Both with those fields only that were looked at, and that are not empty."""
 
     def __str__(self) -> str:
         return f"context {self.context} of {_listed(self.files)}"
+
+    @property
+    def plugin(self) -> str:
+        """The program that the user's credentials come from; empty when they are in the files."""
+        command: str = self.user.get("exec", {}).get("command", "")
+        return command
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """A kubeconfig with nothing but this."""
+        name = self.context
+        return {
+            "current-context": name,
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+            "clusters": [{"name": name, "cluster": dict(self.cluster)}],
+            "users": [{"name": name, "user": dict(self.user)}],
+        }
 
 
 def choose(given: Path | None, context: str | None, *, variable: str, home: Path) -> Choice:
@@ -38,14 +63,18 @@ def choose(given: Path | None, context: str | None, *, variable: str, home: Path
     """
     files = _files(given, variable=variable, home=home)
     documents = [_document(file) for file in files]
-    entries = {kind: _entries(documents, files, kind) for kind in ("context", "cluster", "user")}
+    contexts, clusters, users = (_entries(documents, files, kind) for kind in ("context", "cluster", "user"))
     name = context or next((d["current-context"] for d in documents if d.get("current-context")), None)
-    chosen = _entry(entries["context"], name, option="--context" if context else "current-context", files=files)
-    of = f"context {name}"
-    cluster = _named(entries["cluster"], chosen.get("cluster"), f"the cluster of {of}", files)
-    _must_be_a_server(cluster.get("server"), f"the server of cluster {chosen['cluster']}", files)
-    user = _named(entries["user"], chosen["user"], f"the user of {of}", files) if chosen.get("user") else {}
-    return Choice(files=files, context=str(name), plugin=_plugin(user, f"user {chosen.get('user')}", files))
+    chosen = _entry(contexts, name, option="--context" if context else "current-context", files=files)
+    names = checked(chosen, CONTEXT)
+    cluster = cluster_in(_named(clusters, names.get("cluster"), f"the cluster of {chosen.what}", files))
+    nobody = Section(file=chosen.file, what=f"the user of {chosen.what}", fields={})
+    section = _named(users, names["user"], f"the user of {chosen.what}", files) if "user" in names else nobody
+    user = user_in(section)
+    if cluster["server"].startswith("https:"):  # else it may be `kubectl proxy`, which has them
+        must_have_credentials(section, user)
+    _must_be_there(section, user)
+    return Choice(files=files, context=str(name), cluster=cluster, user=user)
 
 
 def _files(given: Path | None, *, variable: str, home: Path) -> tuple[Path, ...]:
@@ -86,74 +115,49 @@ def _document(file: Path) -> Mapping[str, Any]:
     return found
 
 
-def _entries(documents: Sequence[Mapping[str, Any]], files: Sequence[Path], kind: str) -> dict[str, Mapping[str, Any]]:
+def _entries(documents: Sequence[Mapping[str, Any]], files: Sequence[Path], kind: str) -> dict[str, Section]:
     """The entries of a kind (`cluster`) by name; the first of a name counts."""
-    found: dict[str, Mapping[str, Any]] = {}
+    found: dict[str, Section] = {}
     for document, file in zip(documents, files, strict=True):
         entries = document.get(f"{kind}s") or []
         if not isinstance(entries, list) or not all(_is_entry(entry, kind) for entry in entries):
             raise UnusableInputError(f"{file}: {kind}s must be a list of maps, each with a name and a map {kind}")
         for entry in entries:
-            found.setdefault(entry["name"], entry.get(kind) or {})
+            name = entry["name"]
+            found.setdefault(name, Section(file=file, what=f"{kind} {name}", fields=entry.get(kind) or {}))
     return found
 
 
 def _is_entry(entry: Any, kind: str) -> bool:
-    return isinstance(entry, dict) and isinstance(entry.get("name"), str) and isinstance(entry.get(kind) or {}, dict)
+    return isinstance(entry, dict) and is_text(entry.get("name")) and isinstance(entry.get(kind) or {}, dict)
 
 
-def _entry(
-    contexts: Mapping[str, Mapping[str, Any]], name: Any, *, option: str, files: Sequence[Path]
-) -> Mapping[str, Any]:
+def _entry(contexts: Mapping[str, Section], name: Any, *, option: str, files: Sequence[Path]) -> Section:
     if not contexts:
         raise UnusableInputError(f"{_listed(files)} has no contexts; give another file with --kubeconfig or KUBECONFIG")
     known = ", ".join(contexts)
     if name is None:
         raise UnusableInputError(f"{_listed(files)} has no current-context; set --context to one of: {known}")
-    if name not in contexts:
+    if not isinstance(name, str) or name not in contexts:
         raise UnusableInputError(
-            f"{_listed(files)} has no context {name}, which is {option}; set --context to one of: {known}"
+            f"{_listed(files)} has no context {shown(name)}, which is {option}; set --context to one of: {known}"
         )
     return contexts[name]
 
 
-def _named(entries: Mapping[str, Mapping[str, Any]], name: Any, what: str, files: Sequence[Path]) -> Mapping[str, Any]:
+def _named(entries: Mapping[str, Section], name: Any, what: str, files: Sequence[Path]) -> Section:
     if name not in entries:
         known = ", ".join(entries) or "none"
-        raise UnusableInputError(f"{_listed(files)}: {what} is {name}, which is not there; it has: {known}")
+        raise UnusableInputError(f"{_listed(files)}: {what} is {shown(name)}, which is not there; it has: {known}")
     return entries[name]
 
 
-def _must_be_a_server(server: Any, what: str, files: Sequence[Path]) -> None:
-    try:
-        parts = urlsplit(server if isinstance(server, str) else "")
-        usable = parts.scheme in {"https", "http"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is none
-        usable = False
-    if not usable:
+def _must_be_there(section: Section, user: Mapping[str, Any]) -> None:
+    command = user.get("exec", {}).get("command")
+    if command is not None and shutil.which(command) is None:
         raise UnusableInputError(
-            f"{_listed(files)}: {what} is {server or 'empty'} but must be https://HOST:PORT; correct it"
+            f"{section.file}: {section.what} needs the program {command}, which is not there; install it"
         )
-
-
-def _plugin(user: Mapping[str, Any], what: str, files: Sequence[Path]) -> str:
-    provider = user.get("auth-provider")
-    if provider and (not isinstance(provider, dict) or provider.get("name") not in PROVIDERS):
-        known = " or ".join(PROVIDERS)
-        raise UnusableInputError(
-            f"{_listed(files)}: auth-provider of {what} must be {known}; use exec or a token instead"
-        )
-    settings = user.get("exec")
-    if not settings:
-        return ""
-    command = settings.get("command") if isinstance(settings, dict) else None
-    if not isinstance(command, str) or not command:
-        raise UnusableInputError(f"{_listed(files)}: exec of {what} must be a map with a command; correct it")
-    if shutil.which(command) is None:
-        raise UnusableInputError(
-            f"{_listed(files)}: {what} needs the program {command}, which is not there; install it"
-        )
-    return command
 
 
 def _listed(files: Sequence[Path]) -> str:

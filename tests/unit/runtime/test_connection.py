@@ -3,17 +3,23 @@
 import asyncio
 import base64
 import contextlib
+import copy
 import json
 import logging
 import socket
 import ssl
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 import yaml
 from aiohttp import web
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kopf._cogs.clients.auth import APIContext  # no public name
 from kubernetes.aio.client import Configuration
 
 from controlplane.pki import Authority
@@ -29,9 +35,10 @@ from vlm_operator.runtime.connection import (
     version_in,
 )
 from vlm_operator.runtime.kube import Kube, KubeError
+from vlm_operator.runtime.kubeconfig_fields import CLUSTER, EXEC, PROVIDER, USER
 from vlm_operator.runtime.settings import Settings
 
-KUBECONFIG = {
+KUBECONFIG: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Config",
     "current-context": "a",
@@ -39,6 +46,9 @@ KUBECONFIG = {
     "clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:1", "insecure-skip-tls-verify": False}}],
     "users": [{"name": "a", "user": {"token": "t"}}],
 }
+
+
+UNUSABLE = "no usable cluster configuration"
 
 
 async def test_a_variable_that_names_no_file_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -73,19 +83,26 @@ async def _refused(file: Path) -> str:
             "the certificate authority in context a of FILE cannot be used: no certificate or crl found; correct it",
         ),
         (
-            {"certificate-authority": "/nowhere/ca.crt"},
+            {"certificate-authority": "/no/ca"},
             None,
-            "no usable cluster configuration in context a of FILE: File does not exists: /nowhere/ca.crt; correct it",
+            f"{UNUSABLE}: FILE: the certificate-authority of cluster a is /no/ca but must be a file that is there; correct it",
         ),
         (
             {},
-            {"tokenFile": "/nowhere/token"},
-            "no usable cluster configuration in context a of FILE: there is no /nowhere/token; correct it",
+            {"tokenFile": "/no/t"},
+            f"{UNUSABLE}: FILE: the tokenFile of user a: /no/t cannot be read: no such file or directory; correct it",
         ),
         (
             {},
             {"token": "a\nb"},
             "the token in context a of FILE has a line break or a control character in it; correct it",
+        ),
+        (
+            {},
+            {
+                "auth-provider": {"name": "oidc", "config": {"id-token": "a.eyJleHAiOjFlOTl9.c"}}
+            },  # it expires in the year 1e99
+            f"{UNUSABLE} in context a of FILE: timestamp out of range for platform time_t; correct it",
         ),
         (
             {},
@@ -111,8 +128,75 @@ async def test_no_secret_is_told(tmp_path: Path) -> None:
     file = tmp_path / "none"
     file.write_text(yaml.safe_dump(KUBECONFIG | {"users": [{"name": "a", "user": None, "token": "secret"}]}))
     told = await _refused(file)
-    assert "Expected key user" in told
+    assert "user a has no credentials" in told
     assert "secret" not in told
+
+
+NASTY = st.sampled_from(
+    [
+        None, "", " ", 5, -1.5, True, [], ["x"], {}, {"a": 1}, {"name": "oidc"}, {"name": "gcp", "config": {"expiry": "x"}},
+        "a\nb", "\0", "é", "a" * 300, "/", "~", "YWJj", "nonsense", "https://", "http://127.0.0.1:1", "https://a:b", "//a",
+        "https://[::1]", "https://[", "https://a%zz", "https://a/%zz#", "https://a\\b", "https://*.a", "https://-a", "https://a.-",
+        "https://" + ".".join(["a" * 60] * 9), "https://xn--a", "https://\uff41", "https://u:p@a", "https://127.0.0.1:99999", "https://1",
+        [{"name": "A=", "value": "\0"}], {"id-token": "a.b.c"}, {"id-token": "a.e30.c"}, {"id-token": "a.WzVd.c"},
+        {"id-token": "a.eyJleHAiOjFlOTl9.c"}, {"refresh-token": "a"}, {"cmd-path": "true", "cmd-args": "'"},
+    ]
+)  # fmt: skip
+FIELDS = st.sampled_from(
+    [("contexts", "context", field) for field in ("cluster", "user")]
+    + [("clusters", "cluster", field) for field in CLUSTER]
+    + [("users", "user", field) for field in (*USER, "username", "password")]
+    + [("users", "exec", field) for field in EXEC]
+    + [("users", "auth-provider", field) for field in PROVIDER]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(changes=st.lists(st.tuples(FIELDS, NASTY | st.text(max_size=6)), min_size=1, max_size=3))
+def test_no_value_of_a_field_gives_anything_but_a_sentence_or_a_connection(
+    changes: list[tuple[tuple[str, str, str], Any]],
+) -> None:
+    whole = copy.deepcopy(KUBECONFIG)
+    for (kind, part, field), value in changes:
+        entry = whole[kind][0]
+        if part in {"exec", "auth-provider"}:
+            base = {"apiVersion": "v1", "command": "true"} if part == "exec" else {"name": "oidc"}
+            inner = entry["user"].setdefault(part, base)
+            if isinstance(inner, dict):
+                inner[field] = value
+        else:
+            entry[part][field] = value
+    asyncio.run(_told_or_usable(whole))
+
+
+async def _told_or_usable(whole: dict[str, Any]) -> None:
+    """Both clients can be made of it, and a call fails as calls do: there is no server, and no name is known."""
+
+    def unknown(host: str, *_: object, **__: object) -> None:
+        host.encode("idna")  # as the real one does
+        raise socket.gaierror(socket.EAI_NONAME, "unknown")
+
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        file = Path(folder) / "kubeconfig"
+        file.write_text(yaml.safe_dump(whole))
+        patch.setattr(socket, "getaddrinfo", unknown)
+        try:
+            configuration = await connect(Settings(kubeconfig=file))
+        except StartError as error:
+            assert "\n" not in str(error)  # noqa: PT017 # most are none
+            return
+        kube = Kube(configuration)
+        session = APIContext(await connection_info(configuration))
+        for call in (kube.version(), _through_kopf(session)):
+            with pytest.raises((KubeError, aiohttp.ClientConnectionError)) as failed:
+                await call
+            assert not isinstance(failed.value.__cause__, ValueError)
+        await kube.close()
+        await session.session.close()
+
+
+async def _through_kopf(context: APIContext) -> None:
+    await context.session.get(f"{context.server}/version")
 
 
 async def test_a_key_that_is_not_of_the_certificate_is_told(tmp_path: Path) -> None:
@@ -360,7 +444,7 @@ async def test_both_clients_go_through_the_same_proxy(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     file = tmp_path / "kubeconfig"
-    clusters = [{"name": "a", "cluster": KUBECONFIG["clusters"][0]["cluster"] | cluster}]  # type: ignore[index] # a literal above
+    clusters = [{"name": "a", "cluster": KUBECONFIG["clusters"][0]["cluster"] | cluster}]
     file.write_text(yaml.safe_dump(KUBECONFIG | {"clusters": clusters}))
     configuration = await connect(Settings(kubeconfig=file))
     info = await connection_info(configuration)
