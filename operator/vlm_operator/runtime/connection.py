@@ -178,9 +178,8 @@ async def check_server(kube: Kube, host: str) -> None:
             ) from error
         if not error.code or error.code == 429 or error.code >= 500:
             raise
-        raise StartError(
-            f"{host} does not tell the version of its Kubernetes: {error}; is it an API server?"
-        ) from error
+        way_out = "write https:// in the server of the kubeconfig" if _wants_tls(error) else "is it an API server?"
+        raise StartError(f"{host} does not tell the version of its Kubernetes: {error}; {way_out}") from error
     version = version_in(answer)
     if version is None:
         raise no_kubernetes
@@ -189,6 +188,11 @@ async def check_server(kube: Kube, host: str) -> None:
         raise StartError(
             f"the cluster runs Kubernetes {found}; this operator needs {wanted} or newer: upgrade the cluster"
         )
+
+
+def _wants_tls(error: KubeError) -> bool:
+    """Whether it is what a server of Go answers to one that speaks without TLS."""
+    return error.code == 400 and "to an HTTPS server" in error.message
 
 
 def version_in(answer: Mapping[str, Any]) -> tuple[int, int] | None:

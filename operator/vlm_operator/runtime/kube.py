@@ -46,7 +46,7 @@ class KubeError(Exception):
     """
 
     def __init__(self, code: int, reason: str, message: str, *, retry_after: float = 0.0) -> None:
-        super().__init__(f"{code} {reason}: {message}" if code else message)
+        super().__init__(f"{' '.join(filter(None, (str(code), reason)))}: {message}" if code else message)
         self.code = code
         self.reason = reason
         self.message = message
@@ -243,7 +243,10 @@ def _answer(code: int, payload: bytes | str, *, retry_after: float) -> Object:
         )
     if not fine:
         told = answer if isinstance(answer, dict) else {}
-        reason, message = str(told.get("reason", "")), str(told.get("message") or text[:500])
+        reason, message = (
+            str(told.get("reason", "")),
+            str(told.get("message") or " ".join(text[:500].split()).rstrip(".")),
+        )
         raise KubeError(code, reason, message, retry_after=retry_after)
     return cast("Object", answer)
 

@@ -49,6 +49,7 @@ KUBECONFIG: dict[str, Any] = {
 
 
 UNUSABLE = "no usable cluster configuration"
+NO_VERSION = "HOST does not tell the version of its Kubernetes"
 
 
 async def test_a_variable_that_names_no_file_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -320,7 +321,12 @@ async def test_a_kubernetes_that_is_new_enough_is_taken(minor: str) -> None:
         (
             404,
             "nothing here",
-            "HOST does not tell the version of its Kubernetes: 404 : nothing here; is it an API server?",
+            "HOST does not tell the version of its Kubernetes: 404: nothing here; is it an API server?",
+        ),
+        (
+            400,
+            "Client sent an HTTP request\nto an HTTPS server.\n",
+            f"{NO_VERSION}: 400: Client sent an HTTP request to an HTTPS server; write https:// in the server of the kubeconfig",
         ),
         (
             403,
