@@ -161,7 +161,7 @@ class Lease:
         except TimeoutError:
             trouble = "the API server did not answer in time"
         except KubeError as error:
-            trouble = "" if error.code == 409 else str(error)
+            trouble = "" if error.code == 409 else self._in_words(error)
             self._asked_to_wait = error.retry_after
         if self._lapsed and not trouble:
             # What went wrong before is why.
@@ -227,6 +227,13 @@ class Lease:
                 raise
             way_out = "create it, or correct --leader-elect-namespace"
             raise KubeError(404, error.reason, f"there is no namespace {self.place[0]}; {way_out}") from error
+
+    def _in_words(self, error: KubeError) -> str:
+        """A refusal for lack of a permission is also all that is told of a namespace that is not there."""
+        if not error.refusal.lacks_permission:
+            return str(error)
+        way_out = f"or correct --leader-elect-namespace {self.place[0]} and --leader-elect-name {self.place[1]}"
+        return f"{error.refusal.sentence}, {way_out}"
 
     def _why_lost(self) -> str:
         if self._holder != self.identity:

@@ -406,6 +406,23 @@ async def test_what_stands_in_the_way_of_a_follower_is_told(loop: Loop) -> None:
     assert troubles == ["403 Forbidden: leases is forbidden", ""]
 
 
+async def test_a_permission_that_is_missing_is_told_with_the_way_out(loop: Loop) -> None:
+    told = 'leases "vlm-operator" is forbidden: User "me" cannot get resource "leases" in the namespace "ops"'
+    loop.api.failure = KubeError(403, "Forbidden", told)
+    troubles: list[str] = []
+
+    def look() -> None:
+        troubles.append(loop.lease.trouble)
+        loop.api.failure = None
+
+    loop.at_pause[1] = look
+    loop.at_pause[2] = lambda: setattr(loop.api, "failure", UNREACHABLE)
+    with pytest.raises(LeaseLostError):
+        await loop.lease.hold()
+    way_out = "or correct --leader-elect-namespace ops and --leader-elect-name vlm-operator"
+    assert troubles == [f"{told}; give this permission to the operator's ServiceAccount, {way_out}"]
+
+
 async def test_a_follower_has_nothing_to_give_back(world: World, loop: Loop) -> None:
     world.server._store({"holderIdentity": "other", "leaseDurationSeconds": 15}, uid="u")
     await loop.lease.attempt()
