@@ -67,3 +67,13 @@ def in_words(namespaces: Iterable[str]) -> str:
 def overlap(some: frozenset[str], others: frozenset[str]) -> bool:
     """Whether a namespace is served by both."""
     return not some or not others or bool(some & others)
+
+
+def covers(some: frozenset[str], others: frozenset[str]) -> bool:
+    """Whether all that `others` serve is served by `some`."""
+    return not some or (bool(others) and others <= some)
+
+
+def deployment_of(identity: str) -> str:
+    """The Deployment of the pod with this identity (`NAME-HASH-RANDOM_ID`): it is the same for all versions of the pods."""
+    return identity.partition("_")[0].rsplit("-", 2)[0]

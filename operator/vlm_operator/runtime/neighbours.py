@@ -17,7 +17,16 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from vlm_operator.runtime.installations import Installation, Place, Rank, in_words, overlap, read_installation
+from vlm_operator.runtime.installations import (
+    Installation,
+    Place,
+    Rank,
+    covers,
+    deployment_of,
+    in_words,
+    overlap,
+    read_installation,
+)
 from vlm_operator.runtime.kinds import LEASE
 from vlm_operator.runtime.kube import Kube, KubeError
 from vlm_operator.runtime.lease import JITTER, NEVER, Lease, boot_time
@@ -74,6 +83,8 @@ class Neighbours:
         self._acquired_at: float | None = None
         self._hurry_seconds: float | None = None
         """Until the next look, when that cannot wait."""
+        self._led_by_stranger = ""
+        """What is wrong when our Lease is held by another installation."""
         self._said: set[str] = set()
         self.no_older = asyncio.Event()
         """Our own Lease may be taken."""
@@ -157,7 +168,7 @@ class Neighbours:
             return f"does nothing and stands by for {self._older[0]} too; {rule}"
         if self._younger_must_notice():
             return f"waits up to {CLEARED_SECONDS:.0f} s for {self._younger[0]} too, to give way: it is younger"
-        return ""
+        return self._led_by_stranger
 
     def _younger_must_notice(self) -> bool:
         return bool(self._younger) and self._acquired_at is not None and not self.may_act.is_set()
@@ -189,6 +200,7 @@ class Neighbours:
 
     async def _our_rank(self, there: Iterable[Installation]) -> Rank | None:
         """Our own place in the order; None without a Lease that was ever taken, which makes us the youngest."""
+        self._led_by_stranger = ""
         if self._lease is None:
             return None
         place = self._lease.place
@@ -196,11 +208,20 @@ class Neighbours:
         if ours is None:
             return None
         if ours.holder not in {"", self._lease.identity} and ours.serves != self._serves:
-            self._say_once(
-                f"{ours}, is led by {ours.holder}, and this process serves {in_words(self._serves)}: if these are two"
-                " installations, set --leader-elect-name for one of them"
-            )
+            self._judge_leader(ours, self._lease.identity)
         return ours.rank
+
+    def _judge_leader(self, ours: Installation, identity: str) -> None:
+        """Tell that the leader serves something else: it may be the old version of us, which goes, or a stranger, which stays.
+
+        A pod that is not ready would hold up the first case, since the old version goes when the new one is ready.
+        """
+        said = f"{ours}, is led by {ours.holder}, and this process serves {in_words(self._serves)}"
+        way_out = "if these are two installations, set --leader-elect-name for one of them"
+        if deployment_of(ours.holder) == deployment_of(identity) or covers(ours.serves, self._serves):
+            self._say_once(f"{said}: {way_out}")
+        else:
+            self._led_by_stranger = f"{said}, so that it does nothing: {way_out}"
 
     async def _read(self, place: Place) -> Installation | None:
         try:

@@ -365,17 +365,49 @@ def test_rights_that_come_and_go_are_noticed(world: World) -> None:
     assert process.acts
 
 
-def test_two_that_share_a_lease_by_mistake_are_told(world: World, caplog: pytest.LogCaptureFixture) -> None:
+LED = "the installation with the lease ops-a/vlm-operator, which serves {}, is led by one-7f-x2_1, and this process serves {}"
+TWO = "if these are two installations, set --leader-elect-name for one of them"
+
+
+@pytest.mark.parametrize("serves", [("team-2",), ("team-1", "team-2"), ()])
+async def test_two_that_share_a_lease_by_mistake_are_told_and_are_not_ready(
+    world: World, serves: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.WARNING)
-    first = _acting(world, "first", A, serves=("team-1",))
-    follower = Process(world, "follower", A, serves=("team-2",))
-    _pass(world, 20, first, follower)
+    first = _acting(world, "one-7f-x2_1", A, serves=("team-1",))
+    follower = Process(world, "two-6d-9z_1", A, serves=serves)
+    follower.wire.slow = False
+    for _ in range(3):
+        await follower.neighbours._try()
     assert not follower.acts
+    led = LED.format("team-1", ", ".join(serves) or "all namespaces")
+    assert follower.neighbours.trouble == f"{led}, so that it does nothing: {TWO}"
+    assert [record.getMessage() for record in caplog.records] == [follower.neighbours.trouble]
+
+    first.begin_to_leave()
+    first.standing.finish()
+    await follower.neighbours._try()
+    assert not follower.neighbours.trouble
+
+
+@pytest.mark.parametrize(
+    ("follower", "serves"),
+    [("one-6d-9z_1", ("team-1", "team-3")), ("two-6d-9z_1", ("team-1",))],
+    ids=["it is the next version of the leader", "the leader serves more"],
+)
+async def test_a_follower_that_may_soon_lead_or_is_not_missed_is_ready_and_told(
+    world: World, follower: str, serves: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    _acting(world, "one-7f-x2_1", A, serves=("team-1", "team-2"))
+    ready = Process(world, follower, A, serves=serves)
+    ready.wire.slow = False
+    for _ in range(3):
+        await ready.neighbours._try()
+    assert not ready.neighbours.trouble
     (record,) = caplog.records
-    assert record.getMessage() == (
-        "the installation with the lease ops-a/vlm-operator, which serves team-1, is led by first, and this process serves "
-        "team-2: if these are two installations, set --leader-elect-name for one of them"
-    )
+    led = LED.format("team-1, team-2", ", ".join(serves))
+    assert record.getMessage() == f"{led}: {TWO}"
 
 
 def test_a_follower_of_the_same_installation_says_nothing(world: World, caplog: pytest.LogCaptureFixture) -> None:
