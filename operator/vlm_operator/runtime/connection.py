@@ -19,6 +19,7 @@ from kubernetes.aio.config import ConfigException
 from vlm_operator.runtime.files import UnusableInputError
 from vlm_operator.runtime.kube import UNREADABLE, Kube, KubeError
 from vlm_operator.runtime.kubeconfig import Choice, choose
+from vlm_operator.runtime.kubeconfig_fields import PROXY, shown
 from vlm_operator.runtime.settings import Settings
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
@@ -73,12 +74,18 @@ async def connect(settings: Settings) -> Configuration:
 
 
 def _proxy(server: str) -> str | None:
-    """The proxy that the environment names for a URL."""
+    """The proxy that the environment names for a URL. Raises StartError."""
     where = urllib.parse.urlsplit(server)
     if urllib.request.proxy_bypass(where.netloc):
         return None
     proxies = urllib.request.getproxies()
-    return proxies.get(where.scheme) or proxies.get("all")
+    proxy = proxies.get(where.scheme) or proxies.get("all")
+    if proxy and not PROXY.holds(proxy):
+        names = f"{where.scheme.upper()}_PROXY or ALL_PROXY"
+        raise StartError(
+            f"the proxy in {names} is {shown(proxy)} but must be {PROXY.words}; correct it, or set NO_PROXY"
+        )
+    return proxy
 
 
 def _why_not(error: Exception, where: str) -> str:

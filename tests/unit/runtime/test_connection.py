@@ -456,3 +456,15 @@ async def test_both_clients_go_through_the_same_proxy(
     info = await connection_info(configuration)
     assert isinstance(info, Connection)
     assert (configuration.proxy, info.proxy_url) == (proxy, proxy)
+
+
+@pytest.mark.parametrize("proxy", ["nonsense", "proxy:3128", "socks5://proxy:1"])
+async def test_a_proxy_in_the_environment_that_is_none_is_told(
+    proxy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("https_proxy", raising=False)
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    assert await _refused(_file(tmp_path)) == (
+        f"the proxy in HTTPS_PROXY or ALL_PROXY is {proxy} but must be http://HOST:PORT, since no other proxies are known;"
+        " correct it, or set NO_PROXY"
+    )
