@@ -343,7 +343,9 @@ def test_a_namespace_that_does_not_exist_is_told(start: Callable[..., RunningOpe
     operator = start("lost", "--leader-elect-namespace=nowhere")
     words = 'cannot get resource "leases" in API group "coordination.k8s.io" in the namespace "nowhere"'
     wait_until(lambda: words in operator.answer("/readyz")[1], "it says what is missing")
-    assert operator.answer("/readyz")[0] == 503
+    code, told = operator.answer("/readyz")
+    assert code == 503
+    assert "give this permission to the operator's ServiceAccount, or correct --leader-elect-namespace nowhere" in told
     assert not _leads(operator)
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "nowhere"}}
     plane.api.post("/api/v1/namespaces", space)
