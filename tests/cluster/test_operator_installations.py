@@ -125,7 +125,7 @@ def test_one_without_a_lease_gives_way_and_goes_on_by_itself(
     wait_until(lambda: _acts(laptop), "the laptop acts")
     cluster = install("cluster", lease_in=places[0])
     wait_until(lambda: _acts(cluster) and _stands_by(laptop), "the laptop has given way")
-    assert "starts again" in laptop.text()
+    wait_until(lambda: "starts again" in laptop.text(), "the laptop begins anew")
     here.create()
     here.until_ready()
     assert _has_acted(cluster)
