@@ -174,8 +174,10 @@ def test_a_signal_during_the_start_ends_it(image: Image, number: signal.Signals)
         assert starting.stdout
         starting.stdin.write(b"#" * MORE_THAN_A_PIPE_HOLDS)  # returns when it has begun to read, and it reads for ever
         starting.stdin.flush()
-        starting.send_signal(number)
-        assert starting.wait(30) == 128 + number
+        while starting.poll() is None:
+            starting.send_signal(number)  # one that comes just before a read is noticed when the read is over
+            time.sleep(0.5)
+        assert starting.returncode == 128 + number
         assert starting.stdout.read() == b""
 
 
