@@ -8,7 +8,7 @@ from statistics import linear_regression
 from bench.fleet import CORE, ELECTED, OURS, SMALL, Writers, gpu_nodes, progress, resources
 from bench.observing import PATIENCE, Connection
 from bench.table import Row, percentile
-from cluster.support.operator import CRD, RunningOperator, manifest
+from cluster.support.operator import CRD, RunningOperator, assert_permitted, manifest
 from controlplane import ControlPlane, Timing, wait_until
 from vlm_operator.api.names import DEPLOYMENT_LABEL
 
@@ -26,10 +26,12 @@ def measure(quick: bool) -> list[Row]:  # the one switch of every measurement
         plane.bound_claim(OURS, "models")
         operator = RunningOperator(plane, "vlm-operator", ELECTED).start()
         write = Writers(plane)
-        return [
+        rows = [
             *_node_lost(plane, write, deployments=deployments, replicas=replicas),
             *_churn(plane, operator, write, rounds=rounds),
         ]
+        assert_permitted()
+        return rows
 
 
 class Losses:

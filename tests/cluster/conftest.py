@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from cluster.support.operator import CRD, Deployments, RunningOperator, assert_permitted, refused_calls
+from cluster.support.operator import CRD, Deployments, RunningOperator, judge_calls
 from controlplane import ControlPlane, Timing, a100, ensure_tools, h100, l4
 
 _serial = itertools.count(1)
@@ -55,12 +55,9 @@ def operator(control_plane: ControlPlane) -> RunningOperator:
 
 @pytest.fixture(autouse=True)
 def permitted(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a test during which an operator asked for what it has no right to. The marker `forbidden` allows it."""
+    """Fail a test during which an operator asked for what it has no right to."""
     yield
-    if request.node.get_closest_marker("forbidden"):
-        refused_calls()
-    else:
-        assert_permitted()
+    judge_calls(request.node)
 
 
 @pytest.fixture

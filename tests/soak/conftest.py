@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cluster.support.operator import CRD, assert_permitted, refused_calls
+from cluster.support.operator import CRD, judge_calls
 from controlplane import ControlPlane, Timing, l4
 
 NODES = 8
@@ -28,9 +28,6 @@ def plane(bare_plane: ControlPlane) -> ControlPlane:
 
 @pytest.fixture(autouse=True)
 def permitted(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a test during which an operator asked for what it has no right to. The marker `forbidden` allows it."""
+    """Fail a test during which an operator asked for what it has no right to."""
     yield
-    if request.node.get_closest_marker("forbidden"):
-        refused_calls()
-    else:
-        assert_permitted()
+    judge_calls(request.node)

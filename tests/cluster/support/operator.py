@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from controlplane import Api, AuditTrail, ControlPlane, wait_until
 from installation import operator_kubeconfig, refused
 
@@ -33,6 +35,14 @@ def assert_permitted() -> None:
     """No operator may ask for what it has no right to: its list of permissions would lack something."""
     without_right = refused_calls()
     assert not without_right, "\n".join(["not in runtime/permissions.py:", *without_right])
+
+
+def judge_calls(test: pytest.Item) -> None:
+    """The same for one test, and what the fixtures `permitted` do after each; the marker `forbidden` allows it."""
+    if test.get_closest_marker("forbidden"):
+        refused_calls()
+    else:
+        assert_permitted()
 
 
 @dataclass

@@ -4,106 +4,22 @@ What a real API server answers is tested against one, in `tests/cluster`.
 """
 
 import asyncio
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from unit.replicas.examples import NAME, NAMESPACE, NOW, raw_spec
-from unit.runtime.small_api import SmallApi
+from unit.replicas.examples import NAME, NAMESPACE
+from unit.runtime.reconcile_world import KEY, House
 from vlm_operator.api.names import DEPLOYMENT_LABEL, RESTARTED_AT
 from vlm_operator.replicas.evaluate import Judgement, evaluate
 from vlm_operator.runtime import gather, publish
-from vlm_operator.runtime.apply import Applier
-from vlm_operator.runtime.cache import Cache
-from vlm_operator.runtime.gather import Gatherer
 from vlm_operator.runtime.kinds import CLAIM, CONFIG_MAP, CONTROLLER_REVISION, POD, SERVICE, VLM_DEPLOYMENT, Kind
-from vlm_operator.runtime.kube import Kube, KubeError
-from vlm_operator.runtime.publish import Publisher
-from vlm_operator.runtime.reconcile import CLAIM_RECHECK, Reconciler
-from vlm_operator.sizing.catalogue.loading import builtin
+from vlm_operator.runtime.kube import KubeError
+from vlm_operator.runtime.reconcile import CLAIM_RECHECK
 
-KEY = (NAMESPACE, NAME)
 OVERLOADED = KubeError(429, "TooManyRequests", "slow down", retry_after=7)
 NO_RIGHT = KubeError(403, "Forbidden", 'User "operator" cannot list resource "pods"')
 QUOTA = KubeError(403, "Forbidden", "exceeded quota: gpus")
-
-
-class House:
-    """An operator's parts around one deployment with a bound claim."""
-
-    def __init__(self, **sections: Any) -> None:
-        self.cache = Cache()
-        self.api = SmallApi(self.cache)
-        self.now = NOW
-        self.crowded = False
-        self.api.hold(
-            CLAIM, {"metadata": {"name": "models", "namespace": NAMESPACE}, "spec": {}, "status": {"phase": "Bound"}}
-        )
-        self.create(**sections)
-        self.start()
-
-    def start(self) -> None:
-        """A new operator, whose cache is full."""
-        kube = cast("Kube", self.api)
-        self.gatherer = Gatherer(kube, self.cache, builtin())
-        applier = Applier(kube, self.cache, self.gatherer)
-        publisher = Publisher(kube, self.cache, instance="test")
-        self.reconciler = Reconciler(
-            self.gatherer, applier, publisher, crowded=lambda: self.crowded, clock=lambda: self.now
-        )
-
-    def create(self, **sections: Any) -> None:
-        metadata = {"name": NAME, "namespace": NAMESPACE}
-        self.api.hold(VLM_DEPLOYMENT, {"metadata": metadata, "spec": raw_spec(**sections)}, watched=True)
-
-    def edit(self, *, watched: bool = True, **sections: Any) -> None:
-        live = self.api.objects["VLMDeployment", NAME]
-        metadata = live["metadata"] | {"generation": live["metadata"]["generation"] + 1}
-        self.api.hold(VLM_DEPLOYMENT, live | {"metadata": metadata, "spec": raw_spec(**sections)}, watched=watched)
-
-    def annotate(self, annotations: dict[str, str]) -> None:
-        live = self.api.objects["VLMDeployment", NAME]
-        self.api.hold(
-            VLM_DEPLOYMENT, live | {"metadata": live["metadata"] | {"annotations": annotations}}, watched=True
-        )
-
-    async def look(self) -> float | None:
-        return await self.reconciler.reconcile(KEY)
-
-    def pods(self) -> list[str]:
-        return sorted(name for kind, name in self.api.objects if kind == "Pod")
-
-    def uids(self) -> list[str]:
-        return [self.api.objects["Pod", name]["metadata"]["uid"] for name in self.pods()]
-
-    def make_ready(self) -> None:
-        for name in self.pods():
-            pod = self.api.objects["Pod", name]
-            ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2027-01-15T08:00:00Z"}
-            engine = {"name": "engine", "started": True, "ready": True, "state": {"running": {}}}
-            status = {"phase": "Running", "conditions": [ready], "containerStatuses": [engine]}
-            self.api.hold(POD, pod | {"spec": pod["spec"] | {"nodeName": "n"}, "status": status}, watched=True)
-
-    def fail(self, name: str) -> None:
-        """A replica is not ready any more."""
-        pod = self.api.objects["Pod", name]
-        self.api.hold(POD, pod | {"status": {"phase": "Running"}}, watched=True)
-
-    async def settled(self) -> "House":
-        await self.look()
-        self.make_ready()
-        await self.look()
-        self.api.calls.clear()
-        return self
-
-    def status(self) -> dict[str, Any]:
-        return cast("dict[str, Any]", self.api.objects["VLMDeployment", NAME]["status"])
-
-    def condition(self, kind: str) -> str:
-        return next(f"{c['status']}/{c['reason']}" for c in self.status()["conditions"] if c["type"] == kind)
-
-    def reasons(self) -> list[str]:
-        return [event["reason"] for event in self.api.events]
 
 
 async def test_a_deployment_comes_up() -> None:
