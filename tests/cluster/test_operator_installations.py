@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from cluster.support.operator import CRD, Deployments, RunningOperator
+from cluster.support.operator import CRD, Deployments, RunningOperator, launching
 from controlplane import ControlPlane, Timing, l4, wait_until
 from installation import allow_lease, operator_kubeconfig
 
@@ -52,18 +52,13 @@ def work(plane: ControlPlane) -> Iterator[list[Deployments]]:
 @pytest.fixture
 def install(plane: ControlPlane) -> Iterator[Install]:
     """Launches operators, with `lease_in` as installations with a Lease there, and ends what is left of them."""
-    launched: list[RunningOperator] = []
+    with launching(plane) as launch:
 
-    def launch(name: str, *arguments: str, lease_in: str = "") -> RunningOperator:
-        elect = (*ELECT, f"--leader-elect-namespace={lease_in}") if lease_in else ()
-        operator = RunningOperator(plane, name, (*elect, *arguments))
-        operator.launch()
-        launched.append(operator)
-        return operator
+        def installed(name: str, *arguments: str, lease_in: str = "") -> RunningOperator:
+            elect = (*ELECT, f"--leader-elect-namespace={lease_in}") if lease_in else ()
+            return launch(name, *elect, *arguments)
 
-    yield launch
-    for operator in launched:
-        operator.stop()
+        yield installed
 
 
 @pytest.fixture

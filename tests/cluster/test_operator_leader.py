@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cluster.support.operator import CRD, Deployments, Object, RunningOperator, cli
+from cluster.support.operator import CRD, Deployments, Object, RunningOperator, cli, launching
 from controlplane import ControlPlane, Timing, l4, wait_until
 from faultproxy import WRITES, FaultProxy, Keep, KeepEvents, Rule
 from installation import allow_lease, operator_kubeconfig
@@ -63,17 +63,8 @@ def work(plane: ControlPlane) -> Iterator[Deployments]:
 @pytest.fixture
 def start(plane: ControlPlane) -> Iterator[Callable[..., RunningOperator]]:
     """Launches candidates, and ends what is left of them."""
-    launched: list[RunningOperator] = []
-
-    def launch(name: str, *arguments: str, **how: Any) -> RunningOperator:
-        operator = RunningOperator(plane, name, (*ELECT, *arguments), **how)
-        operator.launch()
-        launched.append(operator)
-        return operator
-
-    yield launch
-    for operator in launched:
-        operator.stop()
+    with launching(plane) as launch:
+        yield lambda name, *arguments, **how: launch(name, *ELECT, *arguments, **how)
 
 
 def _ready(operator: RunningOperator) -> bool:

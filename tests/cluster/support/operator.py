@@ -6,7 +6,8 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,22 @@ class RunningOperator:
             return error.code, error.read().decode()
         except OSError as error:
             return 0, str(error)
+
+
+@contextmanager
+def launching(plane: ControlPlane) -> Iterator[Callable[..., RunningOperator]]:
+    """Launches operators by name, arguments and other fields, and ends in the end what is left of them."""
+    launched: list[RunningOperator] = []
+
+    def launch(name: str, *arguments: str, **how: Any) -> RunningOperator:
+        operator = RunningOperator(plane, name, arguments, **how)
+        operator.launch()
+        launched.append(operator)
+        return operator
+
+    yield launch
+    for operator in launched:
+        operator.stop()
 
 
 @dataclass(frozen=True, kw_only=True)
