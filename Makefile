@@ -54,8 +54,9 @@ unit: $(READY) ## the unit tests alone, in seconds
 	@$(BIN)/python -m pytest tests/unit -n auto --dist worksteal $(ARGS)
 
 .PHONY: soak
-soak: tools ## every fault between operator and API server in every phase, in real time: about half an hour
+soak: tools ## every fault in every phase in real time, then all properties with new chance: about half an hour
 	@$(BIN)/python -m pytest -v tests/soak --fault-seed=$$RANDOM $(ARGS)
+	@$(BIN)/python -m pytest tests/unit tests/cluster/test_crd_agreement.py --hypothesis-profile=explore
 
 .PHONY: check
 check: $(READY) ## format, lint, types, import contracts, generated files, dead code

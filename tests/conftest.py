@@ -5,9 +5,10 @@ from hypothesis import HealthCheck, settings
 
 from cluster.support.reports import REPORTS
 
-# Nothing depends on how fast the machine is.
-settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=50)
-settings.load_profile("any-machine")
+# Nothing depends on how fast the machine is, and the same code gets the same verdict; `make soak` draws anew each time.
+settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=50)
+settings.register_profile("repeat", settings.get_profile("explore"), derandomize=True)
+settings.load_profile("repeat")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

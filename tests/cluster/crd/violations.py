@@ -1,6 +1,7 @@
 """Ways to break a spec in one place, derived from the schema: one for each bound, choice, pattern and kind of value."""
 
 import copy
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,11 +28,17 @@ def field_by_server(place: Place) -> str:
 
 
 def field_by_types(place: Place) -> str:
-    """Return the field as findings write it: a key of a map that is more than a word stands in brackets."""
-    plain = re.compile(r"[A-Za-z0-9_]+")
-    return "spec" + "".join(
-        f".{part}" if plain.fullmatch(str(part)) and isinstance(part, str) else f"[{part}]" for part in place
-    )
+    """Return the field as findings write it.
+
+    A key of a map that is more than a word stands in brackets, escaped where it cannot be printed.
+    """
+    return "spec" + "".join(map(_step, place))
+
+
+def _step(part: str | int) -> str:
+    if isinstance(part, str) and re.fullmatch(r"[A-Za-z0-9_]+", part):
+        return f".{part}"
+    return f"[{part}]" if str(part).isprintable() else f"[{json.dumps(part)}]"
 
 
 def places(value: Any, schema: Raw, place: Place = (), path: str = "") -> Iterator[tuple[str, Place, Raw]]:
