@@ -88,13 +88,34 @@ def resources(operator: RunningOperator) -> dict[str, float]:
     }
 
 
+def template(plane: ControlPlane, connection: Connection) -> dict[str, Object]:
+    """What the operator creates for one resource, as a client could write it anew."""
+    path = f"/apis/vlm.dev/v1alpha1/namespaces/{OURS}/vlmdeployments"
+    watch = PodWatch(plane, OURS)
+    connection.call("POST", path, manifest("template", podTemplate=SMALL))
+    watch.when(1)
+    bodies: dict[str, Object] = {}
+    for plural, group in KINDS.items():
+        items = connection.call("GET", f"{group}/{OURS}/{plural}?labelSelector=vlm.dev/deployment")["items"]
+        for live in items:
+            bodies[plural] = {key: value for key, value in live.items() if key != "status"}
+            bodies[plural]["metadata"] = {key: live["metadata"].get(key) for key in ("labels", "annotations")}
+    spec = bodies["services"]["spec"]
+    bodies["services"]["spec"] = {key: spec[key] for key in ("ports", "selector", "type")}
+    spec = bodies["pods"]["spec"]
+    bodies["pods"]["spec"] = {key: spec[key] for key in spec if key not in {"nodeName", "tolerations", "priority"}}
+    connection.call("DELETE", f"{path}/template", {"propagationPolicy": "Background"})
+    watch.when(0)
+    return bodies
+
+
 def _plain_client(plane: ControlPlane, write: Writers, operator: RunningOperator, count: int) -> float:
     """Seconds in which a plain client writes the same objects for so many resources, which then live as the operator's do.
 
     The operator, which would watch them, stands still meanwhile.
     """
     connection = Connection(plane)
-    bodies = _template(plane, connection)
+    bodies = template(plane, connection)
     operator.stop()
 
     def post(mine: Connection, number: int) -> None:
@@ -114,27 +135,6 @@ def _plain_client(plane: ControlPlane, write: Writers, operator: RunningOperator
     watch.when(0)
     operator.start()
     return seconds
-
-
-def _template(plane: ControlPlane, connection: Connection) -> dict[str, Object]:
-    """What the operator creates for one resource, as a client could write it anew."""
-    path = f"/apis/vlm.dev/v1alpha1/namespaces/{OURS}/vlmdeployments"
-    watch = PodWatch(plane, OURS)
-    connection.call("POST", path, manifest("template", podTemplate=SMALL))
-    watch.when(1)
-    bodies: dict[str, Object] = {}
-    for plural, group in KINDS.items():
-        items = connection.call("GET", f"{group}/{OURS}/{plural}?labelSelector=vlm.dev/deployment")["items"]
-        for live in items:
-            bodies[plural] = {key: value for key, value in live.items() if key != "status"}
-            bodies[plural]["metadata"] = {key: live["metadata"].get(key) for key in ("labels", "annotations")}
-    spec = bodies["services"]["spec"]
-    bodies["services"]["spec"] = {key: spec[key] for key in ("ports", "selector", "type")}
-    spec = bodies["pods"]["spec"]
-    bodies["pods"]["spec"] = {key: spec[key] for key in spec if key not in {"nodeName", "tolerations", "priority"}}
-    connection.call("DELETE", f"{path}/template", {"propagationPolicy": "Background"})
-    watch.when(0)
-    return bodies
 
 
 def _creation(
