@@ -218,7 +218,8 @@ def _ended_at(plane: ControlPlane, folder: Path, moment: Moment) -> tuple[int, s
         finally:
             process.kill()
             if moment.user:
-                os.kill(int((folder / moment.name).read_text()), signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it may have gone with the operator
+                    os.kill(int((folder / moment.name).read_text()), signal.SIGKILL)
     return process.returncode, said
 
 
