@@ -15,6 +15,8 @@ from controlplane import Call, ControlPlane
 Object = dict[str, Any]
 PATIENCE = 600.0
 """Seconds for one step of a measurement."""
+IDLE_SECONDS = 60.0
+"""After so long without a request a new connection is made: the API server closes idle ones."""
 WRITES = {"create", "update", "patch", "delete", "deletecollection"}
 
 
@@ -26,13 +28,17 @@ class Connection:
         self._tls = ssl.create_default_context(cafile=str(plane.ca_file))
         self._tls.load_cert_chain(str(plane.pki / "admin.crt"), str(plane.pki / "admin.key"))
         self._http = http.client.HTTPSConnection(where.hostname or "", where.port, context=self._tls, timeout=PATIENCE)
+        self._used_at = time.monotonic()
 
     def call(self, method: str, path: str, body: Object | None = None) -> Object:
         """One request; an error of the server is raised with its words."""
         content = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        if time.monotonic() - self._used_at > IDLE_SECONDS:
+            self._http.close()
         self._http.request(method, path, json.dumps(body) if body else None, {"Content-Type": content})
         answer = self._http.getresponse()
         found: Object = json.loads(answer.read())
+        self._used_at = time.monotonic()
         if answer.status >= 400:
             raise RuntimeError(found.get("message"))
         return found
