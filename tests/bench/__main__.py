@@ -37,8 +37,9 @@ def main() -> int:
     rows: list[Row] = []
     for name in options.names:
         print(f"measuring {name} ...", file=sys.stderr, flush=True)
-        rows += BENCHES[name](options.quick)
-    print(table(rows))
+        found = BENCHES[name](options.quick)
+        print(table(found), flush=True)
+        rows += found
     now = datetime.now(tz=UTC)
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / f"{now:%Y%m%dT%H%M%SZ}.json"
