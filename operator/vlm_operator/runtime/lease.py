@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 JITTER = 0.2
 """Part of the pause between tries by which it is lengthened at random, so that candidates do not ask in step."""
+SOON = 0.2
+"""Seconds between a renewal that was not answered and the next one."""
 NEVER = float("-inf")
 
 
@@ -85,6 +87,7 @@ class Lease:
         """The last write has not been answered."""
         self._renewed_at = NEVER
         self._asked_to_wait = 0.0
+        self._unanswered = False
         self.acquired = asyncio.Event()
         self.trouble = ""
         """Why the last try failed, as part of a sentence; empty when it did not."""
@@ -154,12 +157,12 @@ class Lease:
 
     async def _try(self) -> None:
         """Attempt it in time. A call without an answer must leave time for another one before the deadline."""
-        trouble, self._asked_to_wait = "", 0.0
+        trouble, self._asked_to_wait, self._unanswered = "", 0.0, False
         try:
             async with asyncio.timeout(self._durations.deadline_seconds / 2):
                 await self.attempt()
         except TimeoutError:
-            trouble = "the API server did not answer in time"
+            trouble, self._unanswered = "the API server did not answer in time", True
         except KubeError as error:
             trouble = "" if error.code == 409 else self._in_words(error)
             self._asked_to_wait = error.retry_after
@@ -172,6 +175,9 @@ class Lease:
 
     def _pause(self) -> float:
         """Seconds until the next try. A leader that is asked to wait does so only while one more try fits into the deadline."""
+        if self._unanswered and self.acquired.is_set():
+            # That try took half of the deadline; the next one needs the other half.
+            return SOON
         wait = min(self._asked_to_wait, self._durations.deadline_seconds / 2)
         pause = max(self._durations.retry_seconds * (1 + JITTER * self._jitter()), wait)
         free_in = self._free_in()

@@ -12,7 +12,7 @@ from unit.runtime.lease_world import DURATIONS, UNREACHABLE, Process, World
 from vlm_operator.runtime import lease as lease_module
 from vlm_operator.runtime.kinds import LEASE, Kind
 from vlm_operator.runtime.kube import Kube, KubeError
-from vlm_operator.runtime.lease import Lease, LeaseLostError
+from vlm_operator.runtime.lease import SOON, Lease, LeaseLostError
 
 CANDIDATES = st.integers(0, 2)
 
@@ -352,6 +352,7 @@ async def test_a_call_that_hangs_is_a_try_that_failed(loop: Loop) -> None:
     with pytest.raises(LeaseLostError):
         await loop.lease.hold()
     assert len(loop.pauses) == 8 + 5
+    assert loop.pauses[:4] == [pytest.approx(2.2), SOON, SOON, pytest.approx(2.2)]
 
 
 @pytest.mark.parametrize(("asked", "pause"), [(1.0, 2.2), (4.0, 4.0), (60.0, 5.0)])
