@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import gc
 import logging
 import re
 import sys
@@ -58,12 +59,23 @@ def run_operator(options: argparse.Namespace) -> int:
     try:
         catalogue = read_catalogue(settings.catalogues)
         use_templates(settings.templates)
+        _collect_seldom()
         asyncio.run(run(settings, catalogue))
     except (StartError, KubeError, LeaseLostError) as error:
         for sentence in str(error).splitlines():
             sys.stderr.write(f"vlm-operator: {sentence}\n")
         return FAILED
     return 0
+
+
+def _collect_seldom() -> None:
+    """Look for garbage in cycles less often.
+
+    Thousands of objects of the API server are decoded and kept, none of which has a cycle; with Python's thresholds the search
+    takes longer than the decoding, and stops everything else meanwhile.
+    """
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def _complaint(details: ErrorDetails) -> str:
