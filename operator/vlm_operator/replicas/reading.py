@@ -70,22 +70,6 @@ def _identity(name: str, labels: Mapping[str, str], *, deployment: str) -> tuple
     return "", None
 
 
-def essentials(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of a pod that `read_replica` and ownership read: a tenth of it, which counts with thousands of replicas."""
-    metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
-    return {
-        "metadata": {key: part for key, part in metadata.items() if key != "managedFields"},
-        "spec": {
-            "nodeName": spec.get("nodeName", ""),
-            "containers": [{"name": c.get("name"), "image": c.get("image")} for c in spec.get("containers") or ()],
-        },
-        "status": {key: status[key] for key in _STATUS if key in status},
-    }
-
-
-_STATUS = ("phase", "reason", "message", "podIP", "conditions", "initContainerStatuses", "containerStatuses")
-
-
 def read_node(node: Mapping[str, Any]) -> GpuNode | None:
     """The extended resources of a node; None for one without any."""
     labels = node["metadata"].get("labels") or {}

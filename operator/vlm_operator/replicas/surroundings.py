@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vlm_operator.api.names import DEPLOYMENT_LABEL, OPERATOR
+from vlm_operator.api.names import DEPLOYMENT_LABEL
 from vlm_operator.api.spec import Service
 from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.actions import Action, Create, Delete, Repair, Wait
 from vlm_operator.replicas.children import scripts_manifest, service_manifest
 from vlm_operator.replicas.drift import first_difference, patch_to
 from vlm_operator.replicas.facts import Facts, StoredRevision
+from vlm_operator.replicas.kept import own_annotations
 from vlm_operator.replicas.ownership import Ownership, ownership
 from vlm_operator.replicas.revision import HISTORY_LIMIT, revision_manifest
 from vlm_operator.replicas.target import Target
@@ -99,7 +100,7 @@ def _repair(manifest: dict[str, Any], live: Mapping[str, Any], *, kind: str, nam
     wanted = {key: part for key, part in manifest.items() if key not in {"apiVersion", "kind"}}
     # Without our owner reference the object would be a stranger's; others may have added theirs.
     wanted["metadata"] = {key: part for key, part in wanted["metadata"].items() if key != "ownerReferences"}
-    abandoned = _own_annotations(live) - wanted["metadata"].get("annotations", {}).keys()
+    abandoned = own_annotations(live["metadata"]) - wanted["metadata"].get("annotations", {}).keys()
     different = first_difference(wanted, live) or ("metadata.annotations" if abandoned else None)
     if different is None:
         return None
@@ -108,16 +109,6 @@ def _repair(manifest: dict[str, Any], live: Mapping[str, Any], *, kind: str, nam
     if abandoned:
         patch["metadata"]["annotations"] = patch["metadata"].get("annotations", {}) | dict.fromkeys(abandoned)
     return Repair(kind=kind, patch=patch, sentence=f"repair {different} of {kind} {name}")
-
-
-def _own_annotations(live: Mapping[str, Any]) -> set[str]:
-    """Annotations that the operator once set, as the API server remembers it."""
-    found: set[str] = set()
-    for entry in live["metadata"].get("managedFields") or ():
-        if entry.get("manager") == OPERATOR:
-            fields = (entry.get("fieldsV1") or {}).get("f:metadata", {}).get("f:annotations", {})
-            found |= {field.removeprefix("f:") for field in fields if field.startswith("f:")}
-    return found & (live["metadata"].get("annotations") or {}).keys()
 
 
 def _leaving(kind: str, name: str) -> Wait:

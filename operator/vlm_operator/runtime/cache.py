@@ -11,8 +11,8 @@ from typing import Any
 
 from vlm_operator.api import GROUP, KIND
 from vlm_operator.api.names import DEPLOYMENT_LABEL
-from vlm_operator.replicas.reading import essentials
-from vlm_operator.runtime.kinds import POD, VLM_DEPLOYMENT, Kind
+from vlm_operator.replicas.kept import kept
+from vlm_operator.runtime.kinds import VLM_DEPLOYMENT, Kind
 
 Key = tuple[str, str]
 """Namespace and name of a VLMDeployment."""
@@ -83,8 +83,7 @@ class Cache:
             self._drop(place)
         if home is not None:
             self._place[place] = home
-            kept = essentials(obj) if kind is POD else obj
-            self._by_key.setdefault(home, {})[kind.kind, metadata["name"]] = kept
+            self._by_key.setdefault(home, {})[kind.kind, metadata["name"]] = kept(obj, kind=kind.kind)
         return {key for key in (home, old_home) if key is not None}
 
     def remove(self, kind: Kind, obj: Object, *, certain: bool = False) -> set[Key]:

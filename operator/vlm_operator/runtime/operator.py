@@ -21,6 +21,7 @@ from vlm_operator.runtime import telemetry
 from vlm_operator.runtime.apply import Applier
 from vlm_operator.runtime.cache import Cache, Key
 from vlm_operator.runtime.connection import StartError, check_server, connect, connection_info, lease_namespace
+from vlm_operator.runtime.forgetful import NoMemories
 from vlm_operator.runtime.gather import Gatherer
 from vlm_operator.runtime.health import Health
 from vlm_operator.runtime.installations import annotation
@@ -240,6 +241,7 @@ async def _serve(settings: Settings, catalogue: Catalogue, stop: asyncio.Event, 
             "registry": registry_for(operator.feed, lambda: connection_info(configuration)),
             "settings": settings_for(),
             "insights": insights,
+            "memories": NoMemories(),
             "clusterwide": not settings.namespaces,
             "namespaces": settings.namespaces,
             "standalone": True,

@@ -13,7 +13,7 @@ from vlm_operator.api.names import pod_labels
 from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.facts import GpuNode, Replica, Trouble
 from vlm_operator.replicas.ownership import Ownership
-from vlm_operator.replicas.reading import epoch, essentials, read_node, read_replica, read_revision
+from vlm_operator.replicas.reading import epoch, read_node, read_replica, read_revision
 
 LABELS = pod_labels(NAME, role="serving", revision="0123456789", slot=2)
 
@@ -241,13 +241,3 @@ def test_a_node_and_what_pods_can_have_of_it() -> None:
     assert read_node(node) == GpuNode(product="NVIDIA-L4", resources={"nvidia.com/gpu": 4})
     assert read_node({"metadata": {}, "status": {"allocatable": {"cpu": "8"}}}) is None
     assert read_node({"metadata": {}}) is None
-
-
-def test_what_is_kept_of_a_pod_reads_as_the_whole_pod() -> None:
-    whole = pod(spec=RUNNING_SPEC | {"volumes": [{"name": "v"}]}, status=READY_STATUS | {"hostIP": "10.0.0.1"})
-    whole["metadata"]["managedFields"] = [{"manager": "somebody"}]
-    kept = essentials(whole)
-    assert read(kept) == read(whole)
-    assert essentials(kept) == kept
-    assert "volumes" not in kept["spec"]
-    assert "managedFields" not in kept["metadata"]
