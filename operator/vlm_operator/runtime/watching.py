@@ -89,6 +89,7 @@ def settings_for() -> kopf.OperatorSettings:
     settings.scanning.disabled = True
     settings.process.ultimate_exiting_timeout = None  # the process goes on when kopf has ended
     settings.queueing.exit_timeout = 0.5
+    settings.queueing.idle_timeout = 0.5  # each object that changes has a task for as long: thousands at a start
     settings.networking.error_backoffs = _ForEver()
     settings.persistence.diffbase_storage = NothingHandled()
     settings.persistence.progress_storage = NoProgress()
