@@ -4,10 +4,13 @@ Fed by lists, watch events and the answers to the operator's own writes, in any 
 was deleted does not come back.
 """
 
+import json
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, cast
 
 from vlm_operator.api import GROUP, KIND
 from vlm_operator.api.names import DEPLOYMENT_LABEL
@@ -44,21 +47,41 @@ def version_of(obj: Object) -> int:
     return int(obj["metadata"].get("resourceVersion") or 0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """An object as JSON, which takes a fifth of the memory of the same as dicts."""
+
+    text: str
+    uid: str
+    version: int
+
+    @classmethod
+    def of(cls, kind: Kind, obj: Object) -> "_Held":
+        text = json.dumps(kept(obj, kind=kind.kind), separators=(",", ":"))
+        return cls(text, obj["metadata"].get("uid", ""), version_of(obj))
+
+
+@lru_cache(maxsize=256)  # one look reads the same objects several times
+def _read(text: str) -> Object:
+    return cast("Object", json.loads(text))
+
+
 class Cache:
-    """Objects by deployment, kind and name."""
+    """Objects by deployment, kind and name. Nobody may change what it returns."""
 
     def __init__(self) -> None:
-        self._by_key: dict[Key, dict[tuple[str, str], Object]] = {}
+        self._by_key: dict[Key, dict[tuple[str, str], _Held]] = {}
         self._place: dict[tuple[str, str, str], Key] = {}
         self._tombstones: OrderedDict[str, float] = OrderedDict()
 
     def deployment(self, key: Key) -> Object | None:
         """The VLMDeployment itself."""
-        return self._by_key.get(key, {}).get((KIND, key[1]))
+        held = self._by_key.get(key, {}).get((KIND, key[1]))
+        return _read(held.text) if held is not None else None
 
     def children(self, key: Key) -> Mapping[tuple[str, str], Object]:
         """Every other object of the deployment, by kind and name."""
-        return {place: obj for place, obj in self._by_key.get(key, {}).items() if place[0] != KIND}
+        return {place: _read(held.text) for place, held in self._by_key.get(key, {}).items() if place[0] != KIND}
 
     def deployments(self) -> Iterator[Key]:
         """The keys of all VLMDeployments."""
@@ -77,13 +100,13 @@ class Cache:
         if version_of(obj) < self._tombstones.get(metadata.get("uid"), 0.0):
             return set()
         asked_for = key is not None and key != old_home
-        if old is not None and version_of(old) >= version_of(obj) + asked_for:
+        if old is not None and old.version >= version_of(obj) + asked_for:
             return set()
         if old_home is not None and old_home != home:
             self._drop(place)
         if home is not None:
             self._place[place] = home
-            self._by_key.setdefault(home, {})[kind.kind, metadata["name"]] = kept(obj, kind=kind.kind)
+            self._by_key.setdefault(home, {})[kind.kind, metadata["name"]] = _Held.of(kind, obj)
         return {key for key in (home, old_home) if key is not None}
 
     def remove(self, kind: Kind, obj: Object, *, certain: bool = False) -> set[Key]:
@@ -98,7 +121,7 @@ class Cache:
         self._bury(metadata.get("uid", ""), math.inf if certain else float(version_of(obj)))
         home = self._place.get(place)
         known = self._by_key.get(home, {}).get((kind.kind, metadata["name"])) if home else None
-        if home is None or known is None or known["metadata"].get("uid") != metadata.get("uid"):
+        if home is None or known is None or known.uid != metadata.get("uid", ""):
             return set()
         self._drop(place)
         return {home}
@@ -111,7 +134,7 @@ class Cache:
             if place[0] != kind.kind or (namespace and place[1] != namespace) or place[1:] in listed:
                 continue
             known = self._by_key[home][kind.kind, place[2]]
-            if version_of(known) <= version:
+            if known.version <= version:
                 self._drop(place)
                 news.add(home)
         for obj in listed.values():

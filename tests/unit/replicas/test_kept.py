@@ -1,6 +1,5 @@
 """What is kept of objects says the same as the whole objects."""
 
-import json
 from typing import Any
 
 from unit.replicas.examples import NAME, OURS, UID
@@ -59,8 +58,3 @@ def test_the_operators_own_annotations_are_known_as_before() -> None:
     assert own_annotations(SERVICE["metadata"]) == own_annotations(slim["metadata"]) == {"example.com/a"}
     assert kept(slim, kind="Service") == slim
     assert slim["spec"] == SERVICE["spec"]
-
-
-def test_equal_scripts_are_held_once() -> None:
-    held = [kept(json.loads('{"metadata": {}, "data": {"s.py": "a script"}}'), kind="ConfigMap") for _ in range(2)]
-    assert held[0]["data"]["s.py"] is held[1]["data"]["s.py"]

@@ -227,7 +227,7 @@ def test_the_order_in_which_versions_arrive_does_not_matter(
     if last is not None and last["metadata"]["uid"] not in dead and last["metadata"]["labels"]:
         assert in_order._by_key == in_disorder._by_key
     for cache in caches:
-        held = [obj["metadata"]["uid"] for objects in cache._by_key.values() for obj in objects.values()]
+        held = [one.uid for objects in cache._by_key.values() for one in objects.values()]
         assert not dead & set(held)
         assert len(held) <= 1
         assert sorted(cache._place.values()) == sorted(key for key, objects in cache._by_key.items() for _ in objects)
