@@ -22,7 +22,7 @@ FLAT_MIB = 1
 def measure(quick: bool) -> list[Row]:  # the one switch of every measurement
     """Replacement of lost replicas, and memory over a churn."""
     deployments, replicas, rounds = (10, 5, 8) if quick else (100, 50, 80)
-    with ControlPlane(timing=Timing(node_monitor_grace_seconds=8, node_eviction_seconds=2)) as plane:
+    with ControlPlane(timing=Timing(node_monitor_grace_seconds=40, node_eviction_seconds=2)) as plane:
         plane.add_gpu_nodes(*gpu_nodes((deployments + 2) * replicas))
         plane.install_crd(CRD)
         for namespace in (OURS, PLAIN):
