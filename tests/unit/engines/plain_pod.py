@@ -29,6 +29,10 @@ ENVIRONMENT = {
     "DO_NOT_TRACK": "1",
     "VLLM_MEDIA_URL_ALLOW_REDIRECTS": "0",
 }
+SERVE = (
+    'PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}/scripts"'
+    ' exec vllm serve "$@" --middleware vlm_draining.CloseWhileDraining'
+)
 
 
 def plain_pod(resolved: Resolved, identity: PodIdentity) -> Fields:
@@ -132,7 +136,7 @@ def _container(resolved: Resolved, wanted: Fields) -> Fields:
         "name": "engine",
         "image": resolved.image,
         "imagePullPolicy": "IfNotPresent",
-        "command": ["vllm", "serve"],
+        "command": ["sh", "-c", SERVE, "vllm"],
         "args": [word.replace("$", "$$") for word in resolved.args],
         "env": variables + [_variable(one.model_dump(by_alias=True, exclude_none=True)) for one in inputs.engine.env],
         "ports": [{"name": "http", "containerPort": 8000, "protocol": "TCP"}],
@@ -196,8 +200,8 @@ def _mounts(resolved: Resolved) -> list[Fields]:
         weights["subPath"] = claim.path
     places = {"shm": "/dev/shm", "cache": "/cache", "tmp": "/tmp"}  # noqa: S108 # paths in the container
     mounts: list[Fields] = [weights, *({"name": name, "mountPath": path} for name, path in places.items())]
-    if resolved.inputs.engine.verification == "Request":
-        mounts.append({"name": "scripts", "mountPath": "/scripts", "readOnly": True})
+    mounts.append({"name": "scripts", "mountPath": "/scripts", "readOnly": True})
+    mounts.append({"name": "podinfo", "mountPath": "/podinfo", "readOnly": True})
     if resolved.inputs.model.chat_template:
         mounts.append({"name": "chat-template", "mountPath": "/chat-template", "readOnly": True})
     return mounts
@@ -213,9 +217,10 @@ def _volumes(resolved: Resolved, identity: PodIdentity) -> list[Fields]:
         {"name": "cache", "emptyDir": {"sizeLimit": "10Gi"}},
         {"name": "tmp", "emptyDir": {"sizeLimit": "4Gi"}},
     ]
-    if inputs.engine.verification == "Request":
-        scripts = {"name": f"{identity.deployment}-engine-scripts", "defaultMode": 0o555, "optional": False}
-        volumes.append({"name": "scripts", "configMap": scripts})
+    scripts = {"name": f"{identity.deployment}-engine-scripts", "defaultMode": 0o555, "optional": False}
+    volumes.append({"name": "scripts", "configMap": scripts})
+    role = {"path": "role", "fieldRef": {"fieldPath": "metadata.labels['vlm.dev/role']"}}
+    volumes.append({"name": "podinfo", "downwardAPI": {"items": [role]}})
     if inputs.model.chat_template:
         source = inputs.model.chat_template.config_map_key_ref
         items = [{"key": source.key, "path": "chat_template.jinja"}]

@@ -95,7 +95,7 @@ ALLOWED = {
     "a privileged engine": changed("allowPrivilegeEscalation: false", "privileged: true"),
     "another grace": changed("{{ grace_seconds }}", "{{ grace_seconds + 20 }}"),
     "a date without quotes": changed("spec:\n", "spec:\n  schedulerName: 2026-11-30\n"),
-    "another command": changed("command: [vllm, serve]", "command: [nsys, profile, vllm, serve]"),
+    "another command": changed("exec vllm serve", "exec nsys profile vllm serve"),
 }
 
 

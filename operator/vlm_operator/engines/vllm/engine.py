@@ -19,6 +19,7 @@ from vlm_operator.engines.vllm.versions import image_of, version_of
 from vlm_operator.sizing.engine_facts import EngineFacts
 
 VERIFICATION_SCRIPT = "verify_engine.py"
+DRAINING_SCRIPT = "vlm_draining.py"
 
 
 class Vllm:
@@ -60,8 +61,8 @@ class Vllm:
         return pod.render_pod(self.template, resolved, identity)
 
     def scripts(self) -> dict[str, str]:
-        """The verification script, which the startup probe runs inside the engine's container."""
-        return {VERIFICATION_SCRIPT: _script(VERIFICATION_SCRIPT)}
+        """What runs inside the engine's container: the verification, by the startup probe, and the middleware."""
+        return {name: _script(name) for name in (VERIFICATION_SCRIPT, DRAINING_SCRIPT)}
 
     def metrics(self, version: str) -> Metrics:
         """What a version calls its own metrics."""
