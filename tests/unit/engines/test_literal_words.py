@@ -5,6 +5,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +25,7 @@ DIFFICULT = [
     *("$", "$$", "$$$", "$(HOME)", "$$(HOME)", "$$$(HOME)", "$(", "$()", "$(HOME", "${HOME}", "$HOME", "a$(NAME)b$", "$)("),
     *("$(VLLM_CACHE_ROOT)", "$(UNKNOWN)", "\x7f", "-", "; exit 1", "| cat", "&& true", "%s %d", "\u2028", "\x85", "\ufeff"),
 ]  # fmt: skip
-ECHO = "import json, os, sys; json.dump([sys.argv[1:], os.environ['TOLD']], sys.stdout)"
+ECHO = "import json, os, sys; json.dump([sys.argv[1:], os.environ['TOLD'], os.environ['PYTHONPATH']], sys.stdout)"
 IDENTITY = PodIdentity(deployment="d", namespace="n", uid="u", revision="0123456789", slot=0, role="serving")
 
 
@@ -54,19 +56,42 @@ def started(container: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
     return [expanded(word, variables) for word in container["args"]], variables
 
 
-def test_a_process_gets_the_words_as_they_were_written() -> None:
+@dataclass(frozen=True)
+class Started:
+    """What a process got."""
+
+    words: list[str]
+    told: str
+    path: str
+    """PYTHONPATH."""
+
+
+def engine_in(folder: Path, *, told: str, path: str | None) -> Started:
+    """Start the container as the kubelet would, with a `vllm` that tells what it got, in an image with a PYTHONPATH."""
+    program = folder / "vllm"
+    program.write_text(f"#!{sys.executable} -ISXutf8\n{ECHO}\n")
+    program.chmod(0o755)
+    container = container_of(DIFFICULT, told)
+    words, variables = started(container)
+    command = [expanded(word, variables) for word in container["command"]]
+    image = {"PATH": f"{folder}:/usr/bin:/bin"} | ({} if path is None else {"PYTHONPATH": path})
+    environment = image | {"TOLD": variables["TOLD"]}
+    done = subprocess.run([*command, *words], check=True, capture_output=True, env=environment, timeout=60)
+    return Started(*json.loads(done.stdout))
+
+
+def test_a_process_gets_the_words_as_they_were_written(tmp_path: Path) -> None:
     told = "{{ a }} $(HOME) $$ '\"\n--x é"
-    words, variables = started(container_of(DIFFICULT, told))
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-X", "utf8", "-c", ECHO, *words],
-        check=True,
-        capture_output=True,
-        env={"TOLD": variables["TOLD"]},
-        timeout=60,
-    )
-    received, environment = json.loads(done.stdout)
-    assert received[-len(DIFFICULT) :] == DIFFICULT
-    assert environment == told
+    got = engine_in(tmp_path, told=told, path=None)
+    assert got.words[0] == "serve"
+    assert got.words[-2] == "--middleware"
+    assert got.words[-len(DIFFICULT) - 2 : -2] == DIFFICULT
+    assert got.told == told
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "/scripts"), ("", "/scripts"), ("/a b:/c", "/a b:/c:/scripts")])
+def test_what_an_image_imports_from_elsewhere_it_still_does(before: str | None, after: str, tmp_path: Path) -> None:
+    assert engine_in(tmp_path, told="", path=before).path == after
 
 
 @settings(max_examples=60)
