@@ -30,8 +30,7 @@ ENVIRONMENT = {
     "VLLM_MEDIA_URL_ALLOW_REDIRECTS": "0",
 }
 SERVE = (
-    'PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}/scripts"'
-    ' exec vllm serve "$@" --middleware vlm_draining.CloseWhileDraining'
+    'PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}/scripts" exec vllm serve "$@" --middleware vlm_draining.CloseWhileDraining'
 )
 
 
