@@ -16,6 +16,7 @@ from vlm_operator.api.weights import Weights
 from vlm_operator.engines.drain import Draining
 from vlm_operator.engines.failures import Failure
 from vlm_operator.engines.metrics import Metrics
+from vlm_operator.engines.question import Question
 from vlm_operator.sizing.engine_facts import EngineFacts
 
 HTTP_PORT = 8000
@@ -131,6 +132,10 @@ class Engine(Protocol):
 
     def drain(self, version: str) -> Draining:
         """How a replica of a version comes to an end."""
+        ...
+
+    def question(self, version: str, *, model: str) -> Question:
+        """The smallest request for a model by its first served name, text alone."""
         ...
 
     def failure(self, exit_code: int | None, text: str) -> Failure | None:

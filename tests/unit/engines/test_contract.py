@@ -5,6 +5,7 @@ The toy stands for all that are not there yet: it keeps the contract with nothin
 
 import ast
 import itertools
+import json
 import re
 from typing import Any, get_args
 
@@ -213,6 +214,17 @@ def test_an_answer_about_the_load_that_says_nothing_is_not_taken_for_idle(chosen
         draining = chosen.drain(version)
         assert draining.load_path.startswith("/")
         assert draining.in_flight(answer) is None
+
+
+@every_engine
+@pytest.mark.parametrize("answer", ["", "no", "{}", "[]", "null", '{"choices": []}', '{"choices": 1}', "[" * 100_000])
+def test_an_answer_to_the_question_that_is_none_is_wrong(chosen: Engine, answer: str) -> None:
+    for version in versions(chosen):
+        question = chosen.question(version, model="org/model")
+        assert question.path.startswith("/")
+        assert question.health_path.startswith("/")
+        assert "org/model" in json.dumps(json.loads(question.body))
+        assert question.wrong(answer)
 
 
 HEALTHY = """\

@@ -9,6 +9,7 @@ from vlm_operator.engines.base import CONTAINER, HTTP_PORT, PodIdentity, PodInpu
 from vlm_operator.engines.drain import Draining
 from vlm_operator.engines.failures import Failure, Rule, first_failure
 from vlm_operator.engines.metrics import Metrics
+from vlm_operator.engines.question import Question
 from vlm_operator.sizing.engine_facts import EngineFacts
 
 RULES = (Rule("toy: broken", "ToyBroken", "mend the toy"),)
@@ -113,6 +114,10 @@ class Toy:
             load_path="/busy",
             in_flight=lambda answer: int(answer) if answer.isdecimal() and answer.isascii() else None,
         )
+
+    def question(self, version: str, *, model: str) -> Question:
+        assert version
+        return Question(path="/say", body=f'"{model}"', wrong=lambda answer: answer != "yes", health_path="/up")
 
     def failure(self, exit_code: int | None, text: str) -> Failure | None:
         assert exit_code != 0 or text is not None

@@ -9,10 +9,11 @@ from vlm_operator.engines.base import PodIdentity, PodInputs, Resolved
 from vlm_operator.engines.drain import Draining
 from vlm_operator.engines.failures import Failure
 from vlm_operator.engines.metrics import Metrics
+from vlm_operator.engines.question import Question
 from vlm_operator.engines.vllm.arguments import arguments
 from vlm_operator.engines.vllm.checks import check
 from vlm_operator.engines.vllm.failures import failure
-from vlm_operator.engines.vllm.observing import drain, metrics
+from vlm_operator.engines.vllm.observing import drain, metrics, question
 from vlm_operator.engines.vllm.resources import memory_request
 from vlm_operator.engines.vllm.sizing import engine_facts
 from vlm_operator.engines.vllm.versions import image_of, version_of
@@ -71,6 +72,10 @@ class Vllm:
     def drain(self, version: str) -> Draining:
         """How a replica of a version comes to an end."""
         return drain(version)
+
+    def question(self, version: str, *, model: str) -> Question:  # noqa: ARG002 # the same in all versions
+        """The smallest request."""
+        return question(model)
 
     def failure(self, exit_code: int | None, text: str) -> Failure | None:
         """Why its container ended."""

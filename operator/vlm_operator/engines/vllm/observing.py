@@ -1,9 +1,10 @@
-"""How a replica of vLLM is watched from outside: its metrics, and its work in flight."""
+"""How a replica of vLLM is watched from outside: its metrics, its work in flight, and a question to it."""
 
 import json
 
 from vlm_operator.engines.drain import Draining
 from vlm_operator.engines.metrics import Metrics
+from vlm_operator.engines.question import Question
 from vlm_operator.engines.vllm.arguments import SHUTDOWN_TIMEOUT
 from vlm_operator.engines.vllm.flags import assumed_flags
 from vlm_operator.engines.vllm.versions import is_newer
@@ -12,6 +13,8 @@ KV_CACHE_USAGE = "vllm:kv_cache_usage_perc"
 OLD_KV_CACHE_USAGE = "vllm:gpu_cache_usage_perc"
 LAST_WITH_OLD_NAME = "0.10.2"
 """It has both names; its older engine, which runs Llama 3.2 Vision, has the old one alone."""
+
+_WHOLE = ("stop", "length", "tool_calls")
 
 
 def metrics(version: str) -> Metrics:
@@ -39,3 +42,22 @@ def in_flight(answer: str) -> int | None:
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
     return load if isinstance(load, int) and not isinstance(load, bool) and load >= 0 else None
+
+
+def question(model: str) -> Question:
+    """A chat of one token."""
+    body = {
+        "model": model,
+        "messages": [{"role": "user", "content": "Say yes."}],
+        "max_tokens": 1,
+        "temperature": 0,
+    }
+    return Question(path="/v1/chat/completions", body=json.dumps(body), wrong=wrong, health_path="/health")
+
+
+def wrong(answer: str) -> bool:
+    """Whether it is not a whole chat completion. An engine that breaks off says `abort` or `error`."""
+    try:
+        return json.loads(answer)["choices"][0]["finish_reason"] not in _WHOLE
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return True
