@@ -39,9 +39,11 @@ def work_of(metrics: Metrics, draining: Draining, *, model: str, figures: str | 
         for names in (metrics.running, metrics.waiting, metrics.generated_tokens)
     )
     requests = None if load is None else draining.in_flight(load)
-    known = running is not None and waiting is not None and requests is not None
+    in_flight = None
+    if running is not None and waiting is not None and requests is not None:
+        in_flight = max(running + waiting, requests)
     return Work(
-        in_flight=max(running + waiting, requests) if known else None,
+        in_flight=in_flight,
         running=running,
         waiting=waiting,
         generated_tokens=tokens,
