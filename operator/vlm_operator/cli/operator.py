@@ -35,6 +35,10 @@ RUN_OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "health-port": ("port of /healthz, /readyz and /metrics (default: 8080)", {"metavar": "PORT"}),
     "log-format": ("format of the log (default: text)", {"metavar": "{text,json}"}),
     "log-level": ("level of the log (default: info)", {"metavar": "{debug,info,warning,error}"}),
+    "pod-proxy": (
+        "HTTP proxy through which replicas are read at the addresses of their pods (default: none)",
+        {"metavar": "URL"},
+    ),
     "workers": ("deployments looked at at the same time (default: 8)", {"metavar": "N"}),
     "leader-elect": ("act only while holding a Lease, for several replicas (default: off)", {"action": "store_true"}),
     "leader-elect-name": ("name of the Lease (default: vlm-operator)", {"metavar": "NAME"}),

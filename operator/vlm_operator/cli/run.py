@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 from vlm_operator.runtime.admin import read_catalogue, use_templates
 from vlm_operator.runtime.connection import StartError
 from vlm_operator.runtime.kube import KubeError
+from vlm_operator.runtime.kubeconfig_fields import shown
 from vlm_operator.runtime.lease import LeaseLostError
 from vlm_operator.runtime.operator import run
 from vlm_operator.runtime.settings import Settings
@@ -82,7 +83,8 @@ def _complaint(details: ErrorDetails) -> str:
     setting = str(details["loc"][0])
     option = SINGULAR.get(setting, setting).replace("_", "-")
     told = TOLD.get(details["type"]) or details["msg"].replace("Input should", "must")
-    return " ".join(f"--{option} {details['input']} {told}".split())
+    given = shown(details["input"]) if details["input"] else ""
+    return " ".join(f"--{option} {given} {told}".split())
 
 
 def _configure_logs(settings: Settings) -> None:

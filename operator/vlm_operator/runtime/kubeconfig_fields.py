@@ -131,6 +131,10 @@ def _is_url(value: Any, *, login: bool = False) -> bool:
 
 SERVER = Rule(words="https://HOST:PORT, without a user or a password", holds=_is_url)
 PROXY = Rule(words="http://HOST:PORT, since no other proxies are known", holds=lambda value: _is_url(value, login=True))
+POD_PROXY = Rule(
+    words="http://HOST:PORT, without a user, a password or a path",
+    holds=lambda value: _is_url(value) and urlsplit(value).path in {"", "/"},
+)
 TEXT = Rule(words="text", holds=is_text)
 FILE = Rule(words="the name of a file", holds=is_text)
 SECRET = Rule(words="text", holds=lambda value: isinstance(value, str), secret=True)

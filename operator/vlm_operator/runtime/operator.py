@@ -9,7 +9,7 @@ import signal
 import socket
 import uuid
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 import kopf
 from aiohttp import web
@@ -29,6 +29,7 @@ from vlm_operator.runtime.kinds import CHILDREN, VLM_DEPLOYMENT, Kind
 from vlm_operator.runtime.kube import NOT_DONE, Kube, KubeError
 from vlm_operator.runtime.lease import Durations, Lease
 from vlm_operator.runtime.neighbours import Neighbours
+from vlm_operator.runtime.pods import Pods
 from vlm_operator.runtime.publish import Publisher
 from vlm_operator.runtime.queue import WorkQueue
 from vlm_operator.runtime.reconcile import Reconciler
@@ -37,6 +38,8 @@ from vlm_operator.runtime.watching import keep_watching, registry_for, settings_
 from vlm_operator.sizing.catalogue.loading import Catalogue
 
 log = logging.getLogger(__name__)
+
+Client = TypeVar("Client", Kube, Pods)
 
 RESTART_AFTER = 1.0
 """Seconds until everything is started again after the watches ended."""
@@ -52,10 +55,18 @@ class Operator:
     """One running operator. It follows what happens, and acts once no other one does. `kube` sends nothing before."""
 
     def __init__(
-        self, settings: Settings, kube: Kube, catalogue: Catalogue, *, lease: Lease | None, neighbours: Neighbours
+        self,
+        settings: Settings,
+        kube: Kube,
+        pods: Pods,
+        catalogue: Catalogue,
+        *,
+        lease: Lease | None,
+        neighbours: Neighbours,
     ) -> None:
         self._settings = settings
         self._kube = kube
+        self._pods = pods
         self._cache = Cache()
         self._queue: WorkQueue[Key] = WorkQueue()
         self._gatherer = Gatherer(kube, self._cache, catalogue)
@@ -227,10 +238,11 @@ async def _serve(settings: Settings, catalogue: Catalogue, stop: asyncio.Event, 
     async with contextlib.AsyncExitStack() as stack:
         # Renewals neither wait for other calls nor are bound to what they win.
         aside = _opened(stack, Kube(configuration))
+        pods = _opened(stack, Pods(proxy=settings.pod_proxy))
         lease = _candidate(settings, aside) if settings.leader_elect else None
         neighbours = Neighbours(aside, namespaces=settings.namespaces, lease=lease)
         kube = _opened(stack, Kube(configuration, time_left=neighbours.time_left))
-        operator = Operator(settings, kube, catalogue, lease=lease, neighbours=neighbours)
+        operator = Operator(settings, kube, pods, catalogue, lease=lease, neighbours=neighbours)
         runner = await _answering(operator.health, settings)
         stack.push_async_callback(runner.cleanup)
         if not again:
@@ -254,9 +266,9 @@ async def _serve(settings: Settings, catalogue: Catalogue, stop: asyncio.Event, 
         await _until_the_first_ends(*parts)
 
 
-def _opened(stack: contextlib.AsyncExitStack, kube: Kube) -> Kube:
-    stack.push_async_callback(kube.close)
-    return kube
+def _opened(stack: contextlib.AsyncExitStack, client: Client) -> Client:
+    stack.push_async_callback(client.close)
+    return client
 
 
 async def _answering(health: Health, settings: Settings) -> web.AppRunner:

@@ -7,11 +7,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 from pydantic_core import PydanticCustomError
 
 from vlm_operator.api.names import OPERATOR
+from vlm_operator.runtime.kubeconfig_fields import POD_PROXY
 
 
 def _not_empty(value: Any) -> Any:
     if value == "":
         raise PydanticCustomError("empty", "must not be empty")
+    return value
+
+
+def _pod_proxy(value: Any) -> Any:
+    if not POD_PROXY.holds(value):
+        raise PydanticCustomError("proxy", "must be {words}", {"words": POD_PROXY.words})
     return value
 
 
@@ -42,6 +49,8 @@ class Settings(BaseModel):
     """Port of /healthz, /readyz and /metrics. 0: any free one."""
     log_format: Literal["text", "json"] = "text"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    pod_proxy: Annotated[str, BeforeValidator(_pod_proxy)] | None = None
+    """HTTP proxy through which replicas are read. Default: none, whatever the environment says."""
     workers: int = Field(default=8, ge=1, le=64)
     """Deployments that are looked at at the same time."""
     resync_seconds: float = Field(default=300.0, ge=1.0, le=86400.0)

@@ -17,6 +17,22 @@ from vlm_operator.runtime.settings import Settings
         ("--health-port=70000", "--health-port 70000 must be less than or equal to 65535"),
         ("--health-port=8o", "--health-port 8o must be a whole number"),
         ("--health-host=", "--health-host must not be empty"),
+        *(
+            (
+                f"--pod-proxy={given}",
+                f"--pod-proxy {told}must be http://HOST:PORT, without a user, a password or a path",
+            )
+            for given, told in (
+                ("", ""),
+                ("proxy:3128", "proxy:3128 "),
+                ("socks5://proxy:1080", "socks5://proxy:1080 "),
+                ("http://", "http:// "),
+                ("http://proxy:0", "http://proxy:0 "),
+                ("http://proxy:99999", "http://proxy:99999 "),
+                ("http://proxy/pods", "http://proxy/pods "),
+                ("http://me:secret@proxy:3128", "http://...@proxy:3128 "),
+            )
+        ),
         ("--workers=0", "--workers 0 must be greater than or equal to 1"),
         ("--workers=2.5", "--workers 2.5 must be a whole number"),
         ("--log-level=nonsense", "--log-level nonsense must be 'debug', 'info', 'warning' or 'error'"),
