@@ -38,6 +38,17 @@ def tells_load(release: str) -> bool:
     return any('.get("/load")' in text and re.search("""["']server_load["']:""", text) for text in texts)
 
 
+def takes_middleware(release: str) -> bool:
+    """Whether the server puts around itself the class that an import path names."""
+    texts = [path.read_text(encoding="utf-8") for path in (code_of(release) / ENTRY_POINTS).rglob("*.py")]
+    lines = (
+        "for middleware in args.middleware:",
+        "importlib.import_module(module_path)",
+        "app.add_middleware(imported)",
+    )
+    return any(all(line in text for line in lines) for text in texts)
+
+
 def registered(release: str) -> dict[str, str]:
     """The classes that a `config.json` may name, and the class of the code that each stands for."""
     tree = ast.parse((code_of(release) / REGISTRY).read_text(encoding="utf-8"))

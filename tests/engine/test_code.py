@@ -37,6 +37,11 @@ def test_it_tells_its_work_in_flight(version: str) -> None:
 
 
 @every_version
+def test_it_takes_what_is_to_be_around_its_server(version: str) -> None:
+    assert source.takes_middleware(release_of(version))
+
+
+@every_version
 def test_these_vision_towers_can_be_kept_whole(version: str) -> None:
     ours = {row.architecture_name for row in builtin().models}
     assert ENCODER_DATA[version] == source.classes_with(release_of(version), "supports_encoder_tp_data") & ours
