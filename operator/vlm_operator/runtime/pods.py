@@ -54,23 +54,23 @@ class Pods:
         figures, load = await asyncio.gather(self._read(address, metrics.path), self._read(address, draining.load_path))
         return work_of(metrics, draining, model=model, figures=figures, load=load)
 
-    async def verify(self, address: str, *, engine: Engine, version: str, model: str) -> Verdict:
-        """Ask the replica the smallest question. Where that needs an API key, which is not known here, its health counts."""
+    async def verify(
+        self, address: str, *, engine: Engine, version: str, model: str, by_request: bool = True
+    ) -> Verdict:
+        """Ask the replica the smallest question. Its health counts where that needs an API key, which is not known here.
+
+        `by_request=False`: where verification is by health, so is this.
+        """
         question = engine.question(version, model=model)
-        path = question.path
         try:
-            status, answer = await self._ask("POST", address, path, body=question.body)
-            if status in _NEEDS_KEY:
-                path = question.health_path
-                status, answer = await self._ask("GET", address, path)
+            if by_request:
+                status, answer = await self._ask("POST", address, question.path, body=question.body)
+                if status not in _NEEDS_KEY:
+                    return _verdict(question.path, status, answer, wrong=question.wrong(answer))
+            status, answer = await self._ask("GET", address, question.health_path)
         except PodError as error:
             return Verdict(alive=False, message=str(error))
-        shown = " ".join(answer.split())[:_SHOWN]
-        if status != 200:
-            return Verdict(alive=False, message=f"answered {path} with {status}: {shown}".removesuffix(": "))
-        if path == question.path and question.wrong(answer):
-            return Verdict(alive=False, message=f"answered {path} with something else: {shown}")
-        return Verdict(alive=True, message=f"answered {path}")
+        return _verdict(question.health_path, status, answer, wrong=False)
 
     async def _read(self, address: str, path: str) -> str | None:
         try:
@@ -94,6 +94,15 @@ class Pods:
             raise PodError(f"did not answer {path} within {self._seconds:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
             raise PodError(f"cannot be asked for {path}: {str(error) or type(error).__name__}") from error
+
+
+def _verdict(path: str, status: int, answer: str, *, wrong: bool) -> Verdict:
+    shown = " ".join(answer.split())[:_SHOWN]
+    if status != 200:
+        return Verdict(alive=False, message=f"answered {path} with {status}: {shown}".removesuffix(": "))
+    if wrong:
+        return Verdict(alive=False, message=f"answered {path} with something else: {shown}")
+    return Verdict(alive=True, message=f"answered {path}")
 
 
 async def _text(response: aiohttp.ClientResponse, path: str) -> str:

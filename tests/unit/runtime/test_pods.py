@@ -98,6 +98,13 @@ async def test_one_that_wants_a_key_is_asked_for_its_health(pods: Pods, engines:
     assert await verify(pods) == Verdict(alive=False, message="answered /health with 503")
 
 
+async def test_one_that_was_verified_by_its_health_is_so_again(pods: Pods, engines: SimEngines) -> None:
+    vllm = engine("vLLM")
+    verdict = await pods.verify(ADDRESS, engine=vllm, version="0.32", model=MODEL, by_request=False)
+    assert verdict == Verdict(alive=True, message="answered /health")
+    assert engines[ADDRESS].asked == ["GET /health"]
+
+
 async def test_one_that_cannot_answer_says_why(pods: Pods, engines: SimEngines) -> None:
     engines[ADDRESS].dead = True
     dead = await verify(pods)
