@@ -26,6 +26,8 @@ ROOT = Path(__file__).parents[3]
 TEMPLATE = "vllm/pod.yaml.j2"
 BUILT_IN = (files("vlm_operator.engines") / "templates" / TEMPLATE).read_text()
 OURS = BUILT_IN.replace("annotations: {{ annotations }}", "annotations: {{ dict(annotations, ours='yes') }}")
+AFTER = OURS.count("\n") + 1
+"""The line after its last one."""
 GPU = {"name": "X1", "vendor": "nvidia", "productLabels": ["NVIDIA-X1"], "memoryMib": 24564}
 
 
@@ -163,9 +165,9 @@ def test_a_good_override_is_used(tmp_path: Path, caplog: pytest.LogCaptureFixtur
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (OURS + "x: {{ nmae }}", "probe minimal: line 166: 'nmae' is undefined"),
-        (OURS + "{{ ''.__class__.__mro__ }}", "probe minimal: line 166: access to attribute '__class__' of"),
-        (OURS + "{% if", "line 166: unexpected 'end of template'"),
+        (OURS + "x: {{ nmae }}", f"probe minimal: line {AFTER}: 'nmae' is undefined"),
+        (OURS + "{{ ''.__class__.__mro__ }}", f"probe minimal: line {AFTER}: access to attribute '__class__' of"),
+        (OURS + "{% if", f"line {AFTER}: unexpected 'end of template'"),
         (b"\xff\xfe", "vllm-pod.yaml.j2 is not UTF-8 text"),
         ("x" * 1_000_001, "vllm-pod.yaml.j2 is larger than 1000000 characters"),
     ],
@@ -211,8 +213,8 @@ def test_an_override_that_fails_later_gives_way_for_that_pod(tmp_path: Path, cap
     pod = engine("vLLM").render_pod(outside, identity(0))
     assert pod["metadata"]["annotations"] == {}
     assert (
-        "pod models/probe-0123456789-0 is made from the built-in template vllm/pod.yaml.j2, its override fails: line 166: "
-        "'missing' is undefined"
+        "pod models/probe-0123456789-0 is made from the built-in template vllm/pod.yaml.j2, its override fails: "
+        f"line {AFTER}: 'missing' is undefined"
     ) in caplog.text
     assert telemetry.REGISTRY.get_sample_value("vlm_operator_template_fallbacks_total", counted) == before + 1
 
