@@ -1,143 +1,106 @@
-"""What vLLM's last words mean.
+"""What vLLM's last words mean."""
 
-The words are from containers of its CPU build that were made to fail; those marked with a file are from its code, and the
-words of PyTorch are as public reports have them.
-"""
+import re
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 
+from unit.engines.failure_texts import BRIEF, CORE, HEALTHY, NEAR_MISSES, SERVED, TEXTS, WORKER, NearMiss, Text
 from vlm_operator.engines.failures import Rule, first_failure
-from vlm_operator.engines.vllm.failures import RULES, failure
+from vlm_operator.engines.vllm.causes import CAUSES
+from vlm_operator.engines.vllm.failures import failure
+from vlm_operator.engines.vllm.log import MESSAGE_BYTES, telling_lines
+from vlm_operator.engines.vllm.words import RULES
 
-NOISE = """\
-(APIServer pid=1) WARNING 11-30 10:00:00 [system_utils.py:255] Found ulimit of 20000 and failed to automatically increase \
-with error current limit exceeds maximum limit. This can cause fd limit errors like `OSError: [Errno 24] Too many open files`.
-"""
-PLAIN = "usage: vllm [-h] [-v]\n            ...\n{}\n"
-PYDANTIC = """\
-    s.__pydantic_validator__.validate_python(ArgsKwargs(args, kwargs), self_instance=s)
-pydantic_core._pydantic_core.ValidationError: 1 validation error for VllmConfig
-  Value error, {} [type=value_error, input_value=ArgsKwargs((), {{'model_co...'shutdown_timeout': 30}}), input_type=ArgsKwargs]
-    For further information visit https://errors.pydantic.dev/2.12/v/value_error
-"""
-IN_ENGINE = """\
-(EngineCore pid=83) ERROR 11-30 10:02:00 [core.py:1510] SomeError: {}
-    raise RuntimeError(
-RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {{}}
-"""
+REASONS = [cause.reason for cause in CAUSES]
 
-TEXTS = [
-    ("BadArgument", PLAIN, "vllm: error: unrecognized arguments: --no-such-flag"),
-    ("BadArgument", PLAIN, "vllm serve: error: argument --dtype: invalid choice: 'x' (choose from auto, half)"),
-    ("BadArgument", PLAIN, "api_server.py: error: argument --seed: invalid int value: 'x'"),
-    (
-        "ModelLengthTooLong",
-        PYDANTIC,
-        "User-specified max_model_len (65536) is greater than the derived max_model_len (max_position_embeddings=32768.0).",
-    ),
-    ("UnsupportedQuantization", PYDANTIC, "Unknown quantization method: nosuchq. Must be one of ['awq', 'fp8']."),
-    ("UnsupportedQuantization", PYDANTIC, "Cannot find the config file for awq"),
-    (  # vllm/config/vllm.py
-        "UnsupportedQuantization",
-        PYDANTIC,
-        "The quantization method awq_marlin is not supported for the current GPU. Minimum capability: 75.",
-    ),
-    (
-        "TensorParallelInvalid",
-        PYDANTIC,
-        "Total number of attention heads (4) must be divisible by tensor parallel size (3).",
-    ),
-    ("WeightsMissing", PLAIN, "Repo id must be in the form 'repo_name' or 'namespace/repo_name': '/models'."),
-    ("WeightsMissing", IN_ENGINE, "Cannot find any model weights with `/models`"),
-    ("WeightsIncomplete", IN_ENGINE, "Error while deserializing header: incomplete metadata, file not fully covered"),
-    ("ConfigUnreadable", PLAIN, "It looks like the config file at '/models/config.json' is not a valid JSON file."),
-    ("PermissionDenied", PLAIN, "PermissionError: [Errno 13] Permission denied: '/models/model.safetensors'"),
-    (
-        "SharedMemoryTooSmall",
-        IN_ENGINE,
-        "Insufficient space in /dev/shm for shared-memory allocation: 160 MiB required, 1 MiB free.",
-    ),
-    (
-        "KVCacheTooSmall",
-        IN_ENGINE,
-        "To serve at least one request with the model's max seq len (2000000), (1.91 GiB KV cache is needed, which is larger",
-    ),
-    (  # vllm/v1/core/kv_cache_utils.py of 0.10.2
-        "KVCacheTooSmall",
-        IN_ENGINE,
-        "To serve at least one request with the models's max seq len (8192), (4.00 GiB KV cache is needed",
-    ),
-    (  # vllm/worker/worker.py of 0.10.2
-        "KVCacheTooSmall",
-        PLAIN,
-        "The model's max seq len (131072) is larger than the maximum number of tokens that can be stored in KV cache (13024).",
-    ),
-    # vllm/v1/core/kv_cache_planning.py
-    (
-        "KVCacheTooSmall",
-        IN_ENGINE,
-        "No available memory for the cache blocks. Try increasing `gpu_memory_utilization`.",
-    ),
-    (  # vllm/v1/worker/utils.py
-        "GpuMemoryTaken",
-        IN_ENGINE,
-        "Free memory on device cuda:0 (3.1/44.39 GiB) on startup is less than desired GPU memory utilization (0.92, 40.84 GiB).",
-    ),
-    (
-        "CudaOutOfMemory",
-        IN_ENGINE,
-        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 5.00 GiB. GPU 0 has a total capacity of",
-    ),
-    # vllm/model_executor/models/registry.py
-    ("UnsupportedArchitecture", PYDANTIC, "Model architectures ['NoSuchModel'] are not supported for now."),
-    (
-        "UnsupportedArchitecture",
-        PYDANTIC,
-        "Model architecture MllamaForConditionalGeneration was supported in vLLM until v0.10.2, and is not supported anymore.",
-    ),
-    (
-        "UnsupportedArchitecture",
-        PYDANTIC,
-        "Model architectures ['LlavaForConditionalGeneration'] failed to be inspected.",
-    ),
-    # What the startup probe leaves.
-    ("VerificationFailed", PLAIN, "the engine failed a small request with 500: <|image_pad|>"),
-    ("VerificationFailed", PLAIN, "the engine wants an API key (401): the key in VLLM_API_KEY was refused"),
+
+def whole(text: Text) -> str:
+    """What the engine writes, after the noise of its start; of the probe's message there is no more."""
+    said = text.frame.format(text.words)
+    return said if said.startswith("the engine") else HEALTHY + said
+
+
+BRIEFLY = [(reason, words) for reason, many in BRIEF.items() for words in many]
+LINES = [[line.statement for line in telling_lines(whole(text))[0]] for text in TEXTS] + [
+    [words] for _, words in BRIEFLY
 ]
 
 
-@pytest.mark.parametrize(("reason", "frame", "words"), TEXTS, ids=[row[0] for row in TEXTS])
-def test_its_last_words_have_a_name(reason: str, frame: str, words: str) -> None:
-    found = failure(1, NOISE + frame.format(words))
+@pytest.mark.parametrize("text", TEXTS, ids=lambda text: f"{text.reason}: {text.words[:50]}")
+def test_its_last_words_have_a_name(text: Text) -> None:
+    found = failure(1, whole(text))
     assert found is not None
-    assert (found.reason, found.evidence) == (reason, words)
+    assert found.reason == text.reason
+    assert text.words in found.evidence
+    assert text.advice in found.advice
     assert found.advice
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.words[:40])
-def test_no_rule_stands_for_nothing(rule: Rule) -> None:
-    others = [other for other in RULES if other is not rule]
-    assert any(first_failure(others, frame.format(words)) is None for _, frame, words in TEXTS)
+@pytest.mark.parametrize(("reason", "words"), BRIEFLY)
+def test_further_words_have_the_same_names(reason: str, words: str) -> None:
+    found = failure(1, f"{HEALTHY}{words}\n")
+    assert found is not None
+    assert (found.reason, found.evidence) == (reason, words)
 
 
-NEAR_MISSES = [
-    NOISE,
-    "INFO 11-30 10:00:00 [core.py:99] GPU KV cache size: 13,024 tokens\nINFO:     Application startup complete.",
-    "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore': 1}",
-    "OSError: [Errno 98] Address already in use",
-    "FileNotFoundError: [Errno 2] No usable temporary directory found in ['/tmp', '/var/tmp']",
-    "Repo id must be in the form 'repo_name' or 'namespace/repo_name': 'a/b/c'.",
-    "WARNING Using max_model_len (65536), which is what the model was made for",
-    "INFO torch memory: no CUDA device is out of order",
-    "the engine is not up yet: [Errno 111] Connection refused",
-    "the engine answered",
-    "",
-]
+@pytest.mark.parametrize("reason", REASONS)
+def test_each_reason_has_texts_of_several_origins_and_something_that_is_nearly_it(reason: str) -> None:
+    assert Counter(text.reason for text in TEXTS)[reason] >= 3
+    assert any(miss.reason == reason for miss in NEAR_MISSES)
 
 
-@pytest.mark.parametrize("text", NEAR_MISSES)
-def test_what_it_says_besides_is_no_failure(text: str) -> None:
+PHRASES = [(rule, words) for rule in RULES for words in rule.words]
+
+
+@pytest.mark.parametrize(("rule", "words"), PHRASES, ids=[words[:50] for _, words in PHRASES])
+def test_no_words_stand_for_nothing(rule: Rule, words: str) -> None:
+    left = replace(rule, words=tuple(other for other in rule.words if other != words))
+    others = [left if other is rule else other for other in RULES]
+    having = [lines for lines in LINES if any(re.search(words, line) for line in lines)]
+    assert any(first_failure(others, lines) != first_failure(RULES, lines) for lines in having)
+
+
+@pytest.mark.parametrize("miss", NEAR_MISSES, ids=lambda miss: f"{miss.reason}: {miss.text[-50:]}")
+def test_what_it_says_besides_is_no_failure(miss: NearMiss) -> None:
+    assert failure(1, miss.text) is None
+    assert failure(1, HEALTHY + miss.text) is None
+
+
+@pytest.mark.parametrize("text", ["", HEALTHY, HEALTHY + SERVED, SERVED])
+def test_a_healthy_log_tells_nothing(text: str) -> None:
     assert failure(1, text) is None
+
+
+def test_what_fails_behind_the_front_end_is_told_by_the_log_alone() -> None:
+    log = CORE.format("ValueError: No available memory for the cache blocks.")
+    message = log[-300:]
+    told, found = failure(1, message), failure(1, log)
+    assert told is not None
+    assert found is not None
+    assert (told.reason, told.vague) == ("EngineDied", True)
+    assert (found.reason, found.vague) == ("KVCacheTooSmall", False)
+
+
+def test_an_unknown_failure_is_told_in_the_words_of_the_process_that_had_it_first() -> None:
+    found = failure(1, HEALTHY + WORKER.format("KeyError: 'visual.merger.mlp.0.weight'"))
+    assert found is not None
+    assert (found.reason, found.vague) == ("EngineDied", True)
+    assert found.evidence == "KeyError: 'visual.merger.mlp.0.weight'"
+
+
+def test_a_message_whose_front_was_cut_off_does_not_begin_with_half_a_line() -> None:
+    told = "Exception happens: CUDA out of memory', 'prompt': '"
+    filler = "(EngineCore pid=8) INFO 11-30 10:00:00 [x.py:1] " + "x" * MESSAGE_BYTES
+    assert failure(1, f"{told}\n{filler}") is None
+    assert failure(1, told) is not None
+
+
+def test_what_is_far_into_a_line_comes_first_in_the_evidence() -> None:
+    found = failure(1, f"RayTaskError: ray::execute_method() ({'x' * 500}): CUDA out of memory. Tried to allocate")
+    assert found is not None
+    assert found.evidence == "CUDA out of memory. Tried to allocate"
 
 
 def test_its_argument_parser_is_known_by_the_exit_code_where_there_are_no_words() -> None:
@@ -145,4 +108,4 @@ def test_its_argument_parser_is_known_by_the_exit_code_where_there_are_no_words(
     assert found is not None
     assert (found.reason, found.evidence) == ("BadArgument", "")
     assert failure(1, "") is None
-    assert failure(2, NOISE) is None
+    assert failure(2, HEALTHY) is None

@@ -7,12 +7,15 @@ from vlm_operator.api.names import owner_reference, pod_labels
 from vlm_operator.api.scalars import duration_seconds
 from vlm_operator.engines.base import CONTAINER, HTTP_PORT, PodIdentity, PodInputs, Resolved
 from vlm_operator.engines.drain import Draining
-from vlm_operator.engines.failures import Failure, Rule, first_failure
+from vlm_operator.engines.failures import Cause, Failure, Rule, Waiting, first_failure
 from vlm_operator.engines.metrics import Metrics
 from vlm_operator.engines.question import Question
 from vlm_operator.sizing.engine_facts import EngineFacts
 
-RULES = (Rule("toy: broken", "ToyBroken", "mend the toy"),)
+BROKEN = Cause(
+    reason="ToyBroken", meaning="it broke", seen_in="message", advice="mend the toy", waiting=Waiting.IS_VAIN
+)
+RULES = (Rule(("toy: broken",), BROKEN),)
 
 
 class Toy:
@@ -121,4 +124,4 @@ class Toy:
 
     def failure(self, exit_code: int | None, text: str) -> Failure | None:
         assert exit_code != 0 or text is not None
-        return first_failure(RULES, text)
+        return first_failure(RULES, text.splitlines())
