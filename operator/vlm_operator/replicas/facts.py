@@ -7,6 +7,7 @@ from typing import Any
 from vlm_operator.api.findings import Finding
 from vlm_operator.api.spec import Service, VLMDeploymentSpec
 from vlm_operator.engines.base import PodInputs, Resolved
+from vlm_operator.engines.failures import Waiting
 from vlm_operator.replicas.ownership import Ownership
 from vlm_operator.sizing.assess import Assessment
 
@@ -19,6 +20,8 @@ class Trouble:
     message: str
     advice: str = ""
     """What to do about it, where that can be told."""
+    waiting: Waiting = Waiting.MAY_HELP
+    """Whether it may pass though nobody changes anything."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,6 +47,8 @@ class Replica:
     labels: Mapping[str, str]
     image: str
     trouble: Trouble | None
+    in_creation: bool = False
+    """It has a node, and no container yet. What holds that up stands in its events, which are not watched."""
 
     @property
     def live(self) -> bool:

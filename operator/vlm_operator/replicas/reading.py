@@ -9,10 +9,11 @@ from pydantic import ValidationError
 from vlm_operator.api.names import GPU_PRODUCT_LABEL, REVISION_LABEL, ROLE_LABEL, SLOT_LABEL
 from vlm_operator.api.spec import Service
 from vlm_operator.engines.base import CONTAINER, Engine, Resolved
+from vlm_operator.replicas.evidence import Evidence, in_creation
 from vlm_operator.replicas.facts import GpuNode, Replica, StoredRevision
 from vlm_operator.replicas.ownership import Ownership, ownership
 from vlm_operator.replicas.revision import SERVICE_SETTINGS
-from vlm_operator.replicas.trouble import trouble_of
+from vlm_operator.replicas.trouble import NOTHING, trouble_of
 
 ENDED_PHASES = frozenset({"Failed", "Succeeded"})
 
@@ -23,11 +24,16 @@ def epoch(timestamp: str | None) -> float | None:
 
 
 def read_replica(
-    pod: Mapping[str, Any], *, deployment: str, uid: str, engines: Mapping[str, Engine] | None = None
+    pod: Mapping[str, Any],
+    *,
+    deployment: str,
+    uid: str,
+    engines: Mapping[str, Engine] | None = None,
+    read: Mapping[str, Evidence] | None = None,
 ) -> Replica | None:
     """The facts about a pod, ours or not; None for one that has no slot, neither by its name nor by its labels.
 
-    `engines`: what pods run, by their revisions.
+    `engines`: what pods run, by their revisions. `read`: what was read besides the pods, by their uids.
     """
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
     whose = ownership(pod, deployment=deployment, uid=uid)
@@ -56,8 +62,15 @@ def read_replica(
         ended=status.get("phase") in ENDED_PHASES,
         labels=labels,
         image=str(container.get("image", "")),
-        trouble=trouble_of(pod, (engines or {}).get(revision)),
+        trouble=trouble_of(pod, (engines or {}).get(revision), (read or {}).get(metadata["uid"], NOTHING)),
+        in_creation=in_creation(pod),
     )
+
+
+def revision_of(pod: Mapping[str, Any], *, deployment: str) -> str:
+    """The revision that a pod runs; empty where it does not tell."""
+    metadata = pod["metadata"]
+    return _identity(metadata["name"], metadata.get("labels") or {}, deployment=deployment)[0]
 
 
 def _identity(name: str, labels: Mapping[str, str], *, deployment: str) -> tuple[str, int | None]:

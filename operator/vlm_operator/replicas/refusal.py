@@ -3,10 +3,19 @@
 import re
 from dataclasses import dataclass
 
+from vlm_operator.engines.failures import Cause, Waiting
+
 ADMISSION_REFUSED = "AdmissionRefused"
 """The API server refused the object: a quota, a LimitRange, Pod Security or another admission check."""
 PERMISSION_MISSING = "PermissionMissing"
 """The operator may not do it: its role lacks a permission."""
+ADMISSION = Cause(
+    reason=ADMISSION_REFUSED,
+    meaning="the API server does not take the pod: a quota, a LimitRange, Pod Security or a webhook is against it",
+    seen_in="answer of the API server",
+    advice="raise the quota, or change spec.podTemplate.resources; the message has the API server's words",
+    waiting=Waiting.MAY_HELP,
+)
 REFUSED = frozenset({ADMISSION_REFUSED, PERMISSION_MISSING})
 
 _NO_RIGHT = re.compile(r'User "[^"]*" cannot \w+ resource ')

@@ -2,6 +2,16 @@
 
 import re
 
+from vlm_operator.engines.failures import Cause, Waiting
+
+UNSCHEDULABLE = Cause(
+    reason="Unschedulable",
+    meaning="no node takes the replica: too few GPUs are free, or products, taints, volumes or limits of the nodes do not fit",
+    seen_in="condition PodScheduled, in the scheduler's words",
+    advice="as the message says: free GPUs or add nodes, or change spec.gpu.products, spec.podTemplate or spec.replicas",
+    waiting=Waiting.MAY_HELP,
+)
+
 PREEMPTION = re.compile(r"[.\s]*(?:no new claims to deallocate,\s*)?preemption: .*", re.DOTALL)
 """The scheduler tries again with other pods pushed aside, and tells that in the same words."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vlm_operator.replicas.actions import Wait
+from vlm_operator.replicas.counted import counted
 from vlm_operator.replicas.facts import Claim, Decision, Facts, Replica, Trouble
 from vlm_operator.replicas.refusal import REFUSED
 from vlm_operator.status.census import Census
@@ -45,7 +46,7 @@ def judge(facts: Facts, decision: Decision, census: Census, waits: tuple[Wait, .
     """All conditions, in the order in which they are shown."""
     accepted = _accepted(facts)
     weights = tuple(_weights(facts.claim))
-    causes = tuple(_causes(census, waits, weights))
+    causes = tuple(_causes(facts, census, waits, weights))
     available = _available(decision, census, causes)
     return (
         accepted,
@@ -91,14 +92,14 @@ def _weights(claim: Claim | None) -> Iterator[Verdict]:
     yield Verdict(kind="WeightsReady", status=status, reason=reason, message=message)
 
 
-def _causes(census: Census, waits: tuple[Wait, ...], weights: tuple[Verdict, ...]) -> Iterator[Cause]:
+def _causes(facts: Facts, census: Census, waits: tuple[Wait, ...], weights: tuple[Verdict, ...]) -> Iterator[Cause]:
     yield from (Cause(reason=wait.reason, message=wait.message) for wait in waits)
     if census.target is None:
         yield Cause(reason=NO_REVISION, message=_why_no_revision(census))
     waiting = [replica for replica in census.current if not replica.ready]
     troubled = [(replica, replica.trouble) for replica in waiting if replica.trouble is not None]
     if troubled:
-        yield _trouble(troubled, census)
+        yield _trouble(facts, troubled, census)
     elif len(census.current_ready) < census.wanted:
         # Until the scheduler says it of a replica.
         yield from (Cause(reason=claim.reason, message=claim.message) for claim in weights if claim.status == "False")
@@ -119,7 +120,7 @@ def _why_no_revision(census: Census) -> str:
     return "no spec was accepted yet, so there is nothing to run"
 
 
-def _trouble(troubled: list[tuple[Replica, Trouble]], census: Census) -> Cause:
+def _trouble(facts: Facts, troubled: list[tuple[Replica, Trouble]], census: Census) -> Cause:
     """The trouble of most replicas."""
     by_reason: dict[str, list[tuple[Replica, Trouble]]] = {}
     for replica, trouble in troubled:
@@ -127,7 +128,7 @@ def _trouble(troubled: list[tuple[Replica, Trouble]], census: Census) -> Cause:
     reason, alike = max(by_reason.items(), key=lambda item: (len(item[1]), item[0]))
     example, trouble = min(alike, key=lambda pair: pair[0].slot)
     others = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
-    advice = f"; {trouble.advice}" if trouble.advice else ""
+    advice = "".join(f"; {part}" for part in (trouble.advice, counted(facts, example)) if part)
     return Cause(
         reason=reason,
         message=f"{trouble.message} ({example.name}{others}){advice}",

@@ -3,8 +3,10 @@
 from typing import Any
 
 from unit.replicas.examples import NAME, OURS, UID
+from unit.replicas.test_trouble import VLLM, hung
 from vlm_operator.replicas.kept import kept, own_annotations
 from vlm_operator.replicas.reading import read_replica
+from vlm_operator.replicas.trouble import trouble_of
 
 POD: dict[str, Any] = {
     "metadata": {
@@ -58,3 +60,11 @@ def test_the_operators_own_annotations_are_known_as_before() -> None:
     assert own_annotations(SERVICE["metadata"]) == own_annotations(slim["metadata"]) == {"example.com/a"}
     assert kept(slim, kind="Service") == slim
     assert slim["spec"] == SERVICE["spec"]
+
+
+def test_why_a_pod_does_not_serve_is_told_as_before() -> None:
+    pod = {"metadata": POD["metadata"]} | hung(137, ended="10:30:07")
+    told = trouble_of(kept(pod, kind="Pod"), VLLM)
+    assert told == trouble_of(pod, VLLM)
+    assert told is not None
+    assert told.reason == "HungStart"

@@ -1,13 +1,16 @@
 """Every condition with every reason: one row for each situation that a user can get into."""
 
+import re
 from typing import Any
 
 from unit.replicas.examples import TROUBLE, facts, flapping, loading, of_length, pending, replica, spec, stored
 from unit.replicas.tables import table
+from unit.sizing.subjects import subject
 from vlm_operator.api.findings import Finding
 from vlm_operator.replicas.actions import Wait
 from vlm_operator.replicas.facts import Claim, Facts, Replica, Trouble
 from vlm_operator.replicas.size import decide_size
+from vlm_operator.sizing.assess import assess
 from vlm_operator.status.census import count
 from vlm_operator.status.conditions import Verdict, judge
 
@@ -198,3 +201,15 @@ def test_a_replica_that_is_not_routed_to_does_not_serve() -> None:
     assert found["Available"] == Verdict(
         kind="Available", status="False", reason="Loading", message="1 of 2 replicas serve"
     )
+
+
+def test_advice_about_a_failure_has_the_number_of_the_sizing() -> None:
+    trouble = Trouble(reason="KVCacheTooSmall", message="too small", advice="lower it")
+    of = subject(
+        model={"name": "Qwen/Qwen2.5-VL-7B-Instruct", "maxModelLen": 128000},
+        gpu={"products": ["NVIDIA-L4"]},
+        checks="Warn",
+    )
+    found = judged(new(0, loading, trouble=trouble), assessment=assess(of), spec=of.spec)["Ready"]
+    assert found.reason == "KVCacheTooSmall"
+    assert re.search(r"too small \(m-\w+-0\); lower it; by the sizing \d+ tokens fit$", found.message)
