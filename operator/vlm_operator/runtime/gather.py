@@ -1,17 +1,20 @@
 """Gathers the facts about one deployment: from the cache, and by a read where nothing is watched."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from vlm_operator.api.spec import VLMDeploymentSpec
+from vlm_operator.engines.base import Engine
 from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.evaluate import Judgement, evaluate, findings_that_count
-from vlm_operator.replicas.facts import Claim, Facts, GpuNode, Seen
-from vlm_operator.replicas.reading import read_replica, read_revision
+from vlm_operator.replicas.facts import Claim, Facts, GpuNode, Seen, StoredRevision
+from vlm_operator.replicas.ownership import Ownership, ownership
+from vlm_operator.replicas.reading import read_replica, read_revision, revision_of
 from vlm_operator.runtime.cache import Cache, Key, key_of
-from vlm_operator.runtime.kinds import BY_NAME, CLAIM, POD, STORAGE_CLASS, VLM_DEPLOYMENT
+from vlm_operator.runtime.evidence import EvidenceReader
+from vlm_operator.runtime.kinds import BY_NAME, CLAIM, CONTROLLER_REVISION, POD, STORAGE_CLASS, VLM_DEPLOYMENT
 from vlm_operator.runtime.kube import Kube, KubeError
 from vlm_operator.runtime.nodes import Nodes
 from vlm_operator.sizing.catalogue.loading import Catalogue
@@ -23,6 +26,10 @@ JUDGEMENTS_KEPT = 64
 """Deployments whose last judgement is kept. Several looks in a row at one of them are common; most rest for days."""
 
 
+Objects = Mapping[tuple[str, str], Mapping[str, Any]]
+"""Objects by kind and name."""
+
+
 @dataclass
 class _Known:
     claim: Claim
@@ -30,15 +37,18 @@ class _Known:
 
 
 class Gatherer:
-    """Reads; never writes."""
+    """Reads; never writes. `look_again` is called with a deployment of which more is known than at the last look."""
 
-    def __init__(self, kube: Kube, cache: Cache, catalogue: Catalogue) -> None:
+    def __init__(
+        self, kube: Kube, cache: Cache, catalogue: Catalogue, *, look_again: Callable[[Key], None] = lambda _: None
+    ) -> None:
         self._kube = kube
         self._cache = cache
         self._catalogue = catalogue
         self._judged: dict[str, tuple[object, Judgement]] = {}
         self._nodes = Nodes(kube)
         self._claims: dict[tuple[str, str], _Known] = {}
+        self._evidence = EvidenceReader(kube, look_again=look_again)
         self._strangers: dict[Key, set[tuple[str, str]]] = {}
         self.unlisted: Mapping[str, KubeError] = {}
         """Namespaces ("" for all) of which something could not be listed, and the API server's answer."""
@@ -54,6 +64,7 @@ class Gatherer:
         resource = self._cache.deployment(key)
         if resource is None or resource["metadata"].get("deletionTimestamp"):
             self._strangers.pop(key, None)
+            self._evidence.forget(key)
             return None
         unlisted = self.unlisted.get(key[0]) or self.unlisted.get("")
         if unlisted is not None:
@@ -61,7 +72,31 @@ class Gatherer:
         await self._look_for(key, expected)
         judged = self._judge(resource, await self._nodes.gpu_nodes())
         claim = await self._claim(key[0], judged.spec)
-        return self._facts(key, resource, judged, claim=claim)
+        children = self._cache.children(key)
+        uid = resource["metadata"]["uid"]
+        revisions = _revisions(children, deployment=key[1], uid=uid)
+        engines = {known.revision: engine(known.resolved.inputs.engine.type) for known in revisions}
+        read = await self._evidence.read(key, _our_pods(children, engines, deployment=key[1], uid=uid))
+        pods = (
+            read_replica(obj, deployment=key[1], uid=uid, engines=engines, read=read)
+            for (kind, _), obj in children.items()
+            if kind == POD.kind
+        )
+        return Facts(
+            name=key[1],
+            namespace=key[0],
+            uid=uid,
+            generation=resource["metadata"]["generation"],
+            spec=judged.spec,
+            inputs=judged.inputs,
+            findings=findings_that_count(judged, revisions=revisions, claim=claim),
+            assessment=judged.assessment,
+            replicas=tuple(sorted((pod for pod in pods if pod is not None), key=lambda pod: pod.name)),
+            revisions=revisions,
+            objects={place: obj for place, obj in children.items() if place[0] != POD.kind},
+            claim=claim,
+            status=resource.get("status") or {},
+        )
 
     async def look_at(self, key: Key, place: tuple[str, str]) -> None:
         """Read an object whose name we need and that no watch shows, and keep an eye on it."""
@@ -109,38 +144,6 @@ class Gatherer:
             if seen.uid not in there:
                 await self.look_at(key, (POD.kind, seen.name))
 
-    def _facts(self, key: Key, resource: Mapping[str, Any], judged: Judgement, *, claim: Claim | None) -> Facts:
-        metadata = resource["metadata"]
-        uid = metadata["uid"]
-        children = self._cache.children(key)
-        stored = (
-            read_revision(o, deployment=key[1], uid=uid)
-            for (kind, _), o in children.items()
-            if kind == "ControllerRevision"
-        )
-        revisions = tuple(sorted((s for s in stored if s is not None), key=lambda s: s.number))
-        engines = {known.revision: engine(known.resolved.inputs.engine.type) for known in revisions}
-        pods = (
-            read_replica(o, deployment=key[1], uid=uid, engines=engines)
-            for (kind, _), o in children.items()
-            if kind == "Pod"
-        )
-        return Facts(
-            name=key[1],
-            namespace=key[0],
-            uid=uid,
-            generation=metadata["generation"],
-            spec=judged.spec,
-            inputs=judged.inputs,
-            findings=findings_that_count(judged, revisions=revisions, claim=claim),
-            assessment=judged.assessment,
-            replicas=tuple(sorted((p for p in pods if p is not None), key=lambda p: p.name)),
-            revisions=revisions,
-            objects={place: obj for place, obj in children.items() if place[0] != "Pod"},
-            claim=claim,
-            status=resource.get("status") or {},
-        )
-
     async def _claim(self, namespace: str, spec: VLMDeploymentSpec | None) -> Claim | None:
         source = spec.weights.persistent_volume_claim if spec is not None else None
         if source is None:
@@ -178,3 +181,24 @@ class Gatherer:
             return replace(claim, class_refused=error.message)
         late = live is not None and live.get("volumeBindingMode") == "WaitForFirstConsumer"
         return replace(claim, waits_for_consumer=late)
+
+
+def _revisions(children: Objects, *, deployment: str, uid: str) -> tuple[StoredRevision, ...]:
+    """Our revisions, the oldest first."""
+    found = (
+        read_revision(obj, deployment=deployment, uid=uid)
+        for (kind, _), obj in children.items()
+        if kind == CONTROLLER_REVISION.kind
+    )
+    return tuple(sorted((one for one in found if one is not None), key=lambda one: one.number))
+
+
+def _our_pods(
+    children: Objects, engines: Mapping[str, Engine], *, deployment: str, uid: str
+) -> Iterator[tuple[Mapping[str, Any], Engine]]:
+    """Our pods, each with the engine that it runs, where that is known."""
+    for (kind, _), obj in children.items():
+        if kind == POD.kind and ownership(obj, deployment=deployment, uid=uid) is Ownership.OURS:
+            revision = revision_of(obj, deployment=deployment)
+            if revision in engines:
+                yield obj, engines[revision]

@@ -7,6 +7,7 @@ Why not server-side apply: after a POST it cannot take back what the POST owns. 
 second port, since lists with keys are merged by ownership.
 """
 
+import builtins
 import json
 import re
 import time
@@ -19,7 +20,7 @@ from kubernetes.aio.client import ApiClient, Configuration
 from vlm_operator.api.names import OPERATOR
 from vlm_operator.replicas.refusal import Refusal
 from vlm_operator.runtime import telemetry
-from vlm_operator.runtime.kinds import REVIEWS, Kind
+from vlm_operator.runtime.kinds import EVENT, POD, REVIEWS, Kind
 
 Object = dict[str, Any]
 
@@ -27,6 +28,12 @@ CALL_TIMEOUT = 20.0
 """Seconds for one call."""
 PAGE = 500
 """Objects per page of a list."""
+LOG_LINES, LOG_BYTES = 400, 128 * 1024
+"""Most that is read of a log. A failure is told again by the engine for each of its processes, and by the server in the end."""
+LOG_SECONDS = 5.0
+"""Time for a log: the API server asks the node for it, which may not answer."""
+EVENTS = 50
+"""Events that are read about a pod; there is one for each reason and message, however often it happened."""
 NOT_LEADER = "NotLeader"
 UNREADABLE = "Unreadable"
 """The reason of an error that stands for an answer that is no object."""
@@ -116,6 +123,26 @@ class Kube:
                 return None
             raise
 
+    async def log_tail(self, *, namespace: str, pod: str, container: str, previous: bool) -> str:
+        """The last lines of what a container wrote, or of what it wrote before it was started again.
+
+        Where they are more than `LOG_BYTES`, the server cuts off their end.
+        """
+        query = {"container": container, "tailLines": LOG_LINES, "limitBytes": LOG_BYTES}
+        query |= {"previous": "true"} if previous else {}
+        path = f"{POD.path(namespace=namespace, name=pod)}/log"
+        request = await self._prepared("GET", path, query=query, accept="*/*")
+        code, payload, retry_after = await self._sent(request, seconds=LOG_SECONDS, verb="get", kind="pods/log")
+        if not 200 <= code < 300:
+            _answer(code, payload, retry_after=retry_after)
+        return payload.decode(errors="replace")
+
+    async def warnings_about(self, *, namespace: str, uid: str) -> builtins.list[Object]:
+        """Some of the events of type Warning about an object."""
+        query = {"fieldSelector": f"regarding.uid={uid},type=Warning", "limit": EVENTS}
+        page = await self._call("GET", EVENT.path(namespace=namespace), query=query, verb="list", kind=EVENT.plural)
+        return cast("builtins.list[Object]", page["items"])
+
     async def create(self, kind: Kind, manifest: Object) -> Object:
         """POST an object. 409 says that the name is held by somebody."""
         path = kind.path(namespace=manifest["metadata"]["namespace"])
@@ -180,23 +207,39 @@ class Kube:
         query: Object | None = None,
         content: str = "application/json",
     ) -> Object:
+        request = await self._prepared(method, path, body=body, query=query, content=content)
+        seconds = CALL_TIMEOUT if method == "GET" else min(CALL_TIMEOUT, self._time_left())
+        if seconds <= 0:
+            raise KubeError(0, NOT_LEADER, "not sent: another operator may act by now")
+        code, payload, retry_after = await self._sent(request, seconds=seconds, verb=verb, kind=kind)
+        return _answer(code, payload, retry_after=retry_after)
+
+    async def _prepared(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Object | bytes | None = None,
+        query: Object | None = None,
+        content: str = "application/json",
+        accept: str = "application/json",
+    ) -> tuple[Any, ...]:
         try:
             # The body stays out of it: the client would copy it value by value, which takes longer than all the rest.
             method, url, headers, *_ = await self._client.param_serialize(
                 method,
                 path,
                 query_params=list((query or {}).items()),
-                header_params={"Accept": "application/json", "Content-Type": content},
+                header_params={"Accept": accept, "Content-Type": content},
                 auth_settings=["BearerToken"],
             )
         except OSError as error:
             raise KubeError(0, "Unreachable", f"no credentials for the API server: {error}") from error
-        seconds = CALL_TIMEOUT if method == "GET" else min(CALL_TIMEOUT, self._time_left())
-        if seconds <= 0:
-            raise KubeError(0, NOT_LEADER, "not sent: another operator may act by now")
-        return await self._sent((method, url, headers, body), seconds=seconds, verb=verb, kind=kind)
+        return method, url, headers, body
 
-    async def _sent(self, request: tuple[Any, ...], *, seconds: float, verb: str, kind: str) -> Object:
+    async def _sent(
+        self, request: tuple[Any, ...], *, seconds: float, verb: str, kind: str
+    ) -> tuple[int, bytes, float]:
         started = time.monotonic()
         code, retry_after = 0, 0.0
         try:
@@ -209,7 +252,7 @@ class Kube:
         finally:
             telemetry.API_REQUESTS.labels(verb=verb, kind=kind, code=str(code)).inc()
             telemetry.API_SECONDS.labels(verb=verb).observe(time.monotonic() - started)
-        return _answer(code, payload, retry_after=retry_after)
+        return code, payload, retry_after
 
 
 def _why_unreachable(error: Exception, seconds: float) -> str:
@@ -230,8 +273,8 @@ def as_yaml(manifest: Object) -> bytes:
     return _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
 
 
-def _answer(code: int, payload: bytes | str, *, retry_after: float) -> Object:
-    text = payload.decode(errors="replace") if isinstance(payload, bytes) else payload
+def _answer(code: int, payload: bytes, *, retry_after: float) -> Object:
+    text = payload.decode(errors="replace")
     try:
         answer = json.loads(text)
     except ValueError:

@@ -69,7 +69,7 @@ class Operator:
         self._pods = pods
         self._cache = Cache()
         self._queue: WorkQueue[Key] = WorkQueue()
-        self._gatherer = Gatherer(kube, self._cache, catalogue)
+        self._gatherer = Gatherer(kube, self._cache, catalogue, look_again=self._queue.add)
         self._reconciler = Reconciler(
             self._gatherer,
             Applier(kube, self._cache, self._gatherer),

@@ -90,6 +90,13 @@ PERMISSIONS: tuple[Permission, ...] = (
     *_children(POD, what="the replicas"),
     Permission(verb="patch", kind=POD, why="put back labels and the engine's image that somebody changed"),
     Permission(verb="delete", kind=POD, why="remove replicas that are surplus, outdated or have failed"),
+    Permission(
+        verb="get",
+        kind=POD,
+        part="log",
+        why="tell why an engine failed: the cause of what fails in its processes stands in its log alone. Read is the end of "
+        "the log of an engine that ended, once for each time",
+    ),
     *_children(SERVICE, what="the Services"),
     Permission(verb="patch", kind=SERVICE, why="apply edits of spec.service, and put back what somebody changed"),
     *_children(CONFIG_MAP, what="the scripts of the replicas"),
@@ -103,6 +110,12 @@ PERMISSIONS: tuple[Permission, ...] = (
     Permission(verb="delete", kind=CONTROLLER_REVISION, why="remove revisions beyond the history limit"),
     Permission(verb="get", kind=CLAIM, why="tell whether the claim with the weights exists and is bound"),
     Permission(verb="create", kind=EVENT, why="record events about VLMDeployments"),
+    Permission(
+        verb="list",
+        kind=EVENT,
+        why="tell why a replica's containers are not created, such as a volume that cannot be mounted; asked for pods only for "
+        "which that takes long",
+    ),
     Permission(verb="list", kind=LEASE, why="see other installations of the operator, and stand by for an older one"),
     Permission(verb="create", kind=LEASE, scope=Scope.OPERATOR_NAMESPACE, why="begin the leader election"),
     Permission(

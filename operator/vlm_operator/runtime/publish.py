@@ -11,6 +11,7 @@ from vlm_operator.api import API_VERSION, KIND
 from vlm_operator.api.names import OPERATOR
 from vlm_operator.replicas.facts import Facts
 from vlm_operator.replicas.refusal import Refusal
+from vlm_operator.runtime import telemetry
 from vlm_operator.runtime.cache import Cache, Key
 from vlm_operator.runtime.kinds import EVENT, VLM_DEPLOYMENT
 from vlm_operator.runtime.kube import Kube, KubeError
@@ -58,6 +59,8 @@ class Publisher:
 
     async def _tell(self, facts: Facts, event: Event, *, now: float) -> None:
         level = logging.WARNING if event.type == "Warning" else logging.INFO
+        if event.type == "Warning":
+            telemetry.WARNINGS.labels(reason=event.reason).inc()
         log.log(level, "%s/%s: %s: %s", facts.namespace, facts.name, event.reason, event.message)
         try:
             async with asyncio.timeout(EVENT_SECONDS):

@@ -23,6 +23,9 @@ T = TypeVar("T")
 CLAIM_RECHECK = 15.0
 """Seconds between looks at a claim that is not ready: claims are not watched."""
 
+CREATION_RECHECK = 60.0
+"""Seconds between looks at a replica whose containers are being created: its events are not watched."""
+
 NAMESPACE_RECHECK = 30.0
 """Seconds between looks at a deployment whose namespace is being deleted; it normally goes with it before."""
 
@@ -134,4 +137,6 @@ def _next_look(facts: Facts, done: Plan, outcomes: tuple[Outcome, ...], *, now: 
     looks = [done.next_look - now] if done.next_look is not None else []
     if facts.claim is not None and facts.claim.phase != "Bound":
         looks.append(CLAIM_RECHECK)
+    if any(replica.in_creation for replica in facts.replicas):
+        looks.append(CREATION_RECHECK)
     return min(looks, default=None)

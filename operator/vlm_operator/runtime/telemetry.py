@@ -20,6 +20,9 @@ API_SECONDS = Histogram(
     "vlm_operator_api_request_duration_seconds", "Duration of calls of the Kubernetes API.", ["verb"], registry=REGISTRY
 )
 WATCH_EVENTS = Counter("vlm_operator_watch_events", "Events received from watches.", ["kind"], registry=REGISTRY)
+WARNINGS = Counter(
+    "vlm_operator_warnings", "Warnings told about deployments, by reason.", ["reason"], registry=REGISTRY
+)
 LEADER = Gauge("vlm_operator_leader", "1: this process acts. 0: it follows another one.", registry=REGISTRY)
 DEPLOYMENTS = Gauge("vlm_operator_deployments", "VLMDeployments known to the operator.", registry=REGISTRY)
 TEMPLATE_OVERRIDES = Gauge(

@@ -3,6 +3,7 @@ deletions have preconditions. It tells a cache what a watch would tell, and coun
 """
 
 import asyncio
+import builtins
 from collections import Counter
 from typing import Any
 
@@ -13,6 +14,7 @@ from vlm_operator.runtime.kube import KubeError
 
 Object = dict[str, Any]
 Place = tuple[str, str]
+NO_WRITES = frozenset({"get", "list", "create Event", "log_tail", "warnings_about"})
 
 
 class SmallApi:
@@ -24,6 +26,8 @@ class SmallApi:
         self.calls: Counter[str] = Counter()
         self.refusals: dict[str, KubeError] = {}
         """What the next calls of a verb are answered with."""
+        self.logs: dict[str, str] = {}
+        """The ends of logs, by the names of pods."""
         self.silent: set[str] = set()
         """Calls that are not answered at all."""
         self._cache = cache
@@ -34,9 +38,17 @@ class SmallApi:
         self._called("get")
         return self.objects.get((kind.kind, name))
 
-    async def list(self, kind: Kind, *, namespace: str | None) -> tuple[list[Object], int]:  # noqa: ARG002
+    async def list(self, kind: Kind, *, namespace: str | None) -> tuple[builtins.list[Object], int]:  # noqa: ARG002
         self._called("list")
         return [obj for place, obj in self.objects.items() if place[0] == kind.kind], self._version
+
+    async def log_tail(self, *, namespace: str, pod: str, container: str, previous: bool) -> str:  # noqa: ARG002
+        self._called("log_tail")
+        return self.logs.get(pod, "")
+
+    async def warnings_about(self, *, namespace: str, uid: str) -> builtins.list[Object]:  # noqa: ARG002
+        self._called("warnings_about")
+        return [event for event in self.events if event["regarding"]["uid"] == uid]
 
     async def create(self, kind: Kind, manifest: Object) -> Object:
         self._called(f"create {kind.kind}")
@@ -128,7 +140,7 @@ class SmallApi:
 
     def writes(self) -> dict[str, int]:
         """Calls that wrote something, without events."""
-        return {call: number for call, number in self.calls.items() if call not in {"get", "list", "create Event"}}
+        return {call: number for call, number in self.calls.items() if call not in NO_WRITES}
 
 
 def _merged(live: Any, patch: Any) -> Any:

@@ -24,7 +24,7 @@ def test_no_permission_reads_secrets_or_leads_to_other_rights() -> None:
     assert not {group for group, _ in resources} & {"rbac.authorization.k8s.io", "certificates.k8s.io", "*"}
     assert not {plural for _, plural in resources} & {"secrets", "serviceaccounts", "*"}
     assert {one.verb for one in PERMISSIONS} <= {"get", "list", "watch", "create", "update", "patch", "delete"}
-    assert {one.part for one in PERMISSIONS} == {"", "status", "finalizers"}
+    assert {one.part for one in PERMISSIONS} == {"", "status", "finalizers", "log"}
     assert not [str(one) for one in PERMISSIONS if one.scope is Scope.CLUSTER and one.verb not in {"get", "list"}]
 
 
