@@ -190,7 +190,7 @@ def test_an_image_that_cannot_be_pulled_is_explained(deployments: Deployments) -
     name = min(deployments.until_pods(len, "are one"))
     deployments.annotate_pod(name, fault="image-pull")
     deployments.control_plane.bound_claim(deployments.namespace, "later")
-    explained = deployments.until("Available", "False", reason="ImagePullBackOff", timeout_seconds=60)
+    explained = deployments.until("Available", "False", reason="ImagePull", timeout_seconds=60)
     assert "vllm/vllm-openai" in explained["message"]
 
 
@@ -200,7 +200,7 @@ def test_an_engine_that_exits_is_explained(deployments: Deployments) -> None:
     message = "ValueError: No available memory for the cache blocks."
     deployments.annotate_pod(min(deployments.pods()), fault="exit", exit_code="1", message=message)
     explained = deployments.until("Available", "False", reason="KVCacheTooSmall")
-    assert "code 1: No available memory for the cache blocks." in explained["message"]
+    assert "code 1: ValueError: No available memory for the cache blocks." in explained["message"]
     assert "lower spec.model.maxModelLen" in explained["message"]
 
 

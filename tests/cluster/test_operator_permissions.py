@@ -6,12 +6,13 @@ One operator with Roles only serves a namespace for each permission, in which th
 import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from cluster.support.operator import CRD, Deployments, RunningOperator
+from cluster.support.stuck import START_LATE, stuck
 from controlplane import (
     OWNERS_ENFORCED,
     AuditTrail,
@@ -40,6 +41,8 @@ ACCOUNT, WHOLE = "narrow", "whole"
 NAMESPACED = [one for one in PERMISSIONS if one.scope is Scope.NAMESPACED]
 LEASES = [one for one in PERMISSIONS if one.scope is Scope.OPERATOR_NAMESPACE]
 APPS = "/apis/apps/v1"
+SLOW, TAINT = "gpu-slow", {"key": "slow", "effect": "NoSchedule"}
+"""A node on which no pod starts, and that only those go to that want it."""
 LATE = {
     "apiVersion": "storage.k8s.io/v1",
     "kind": "StorageClass",
@@ -76,7 +79,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     allowed = {without(one): [other for other in NAMESPACED if other is not one] for one in NAMESPACED}
     allowed[WHOLE] = NAMESPACED
     with ControlPlane(apiserver_args=[OWNERS_ENFORCED]) as plane:
-        plane.add_gpu_nodes(l4("gpu-l4", gpus=100))
+        plane.add_gpu_nodes(l4("gpu-l4", gpus=100), replace(l4(SLOW, gpus=4, labels=START_LATE), taints=(TAINT,)))
         plane.install_crd(CRD)
         apply(plane.kubectl, [_namespace(name) for name in (NAMESPACE, *allowed)])
         roles = [role(ACCOUNT, rules(these), namespace=name, account=ACCOUNT) for name, these in allowed.items()]
@@ -154,6 +157,23 @@ def edit_often(there: Deployments) -> None:
         before = there.status().get("updatedRevision")
         there.patch(model={"maxModelLen": length})
         wait_until(lambda: there.status().get("updatedRevision") != before, "the revision is another")  # noqa: B023 # at once
+
+
+def end_without_a_word(there: Deployments) -> None:
+    """Let an engine end whose message does not tell the cause, until it is known what its log says."""
+    message = "RuntimeError: Engine core initialization failed. See root cause above."
+    there.annotate_pod(min(there.pods()), fault="exit", exit_code="1", message=message)
+    told = "the end of its log could not be read"  # imitated nodes have no logs
+    wait_until(lambda: told in there.condition("Available").get("message", ""), "it is told")
+
+
+def start_late(there: Deployments) -> None:
+    """Hold up a new replica, until it is known what its events say."""
+    toleration = {"key": TAINT["key"], "operator": "Exists"}
+    there.patch(podTemplate={"nodeSelector": {"kubernetes.io/hostname": SLOW}, "tolerations": [toleration]})
+    stuck(there)
+    told = {"MountFailed", "EventsUnreadable"}
+    wait_until(lambda: there.condition("Ready").get("reason") in told, "it is told")
 
 
 # -- where it is said that it is missing ---------------------------------------------------------------------------------
@@ -242,6 +262,9 @@ LOSSES: dict[str, Loss] = {
     "get persistentvolumeclaims": (nothing, condition("WeightsReady", "Unknown/ClaimUnreadable"), ready),
     "create events": (nothing, log, ready),
     "list leases": (nothing, log, ready),
+    # These two leave replicas that do not serve.
+    "get pods/log": (when_ready(end_without_a_word), condition("Available", "False/EngineDied"), has("services")),
+    "list events": (start_late, condition("Ready", "False/EventsUnreadable"), has("services")),
 }
 
 
