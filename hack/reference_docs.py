@@ -1,4 +1,4 @@
-"""Write docs/reference/models.md and gpus.md from the catalogue, and permissions.md from the list of permissions.
+"""Write docs/reference: models.md and gpus.md from the catalogue, permissions.md and failures.md from tables in the code.
 
 python -m reference_docs FOLDER            write the files
 python -m reference_docs --check FOLDER    tell where they differ from what they are made from
@@ -10,6 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from vlm_operator.api.architecture import Architecture
+from vlm_operator.engines.failures import Cause
+from vlm_operator.engines.vllm import causes
+from vlm_operator.replicas import kubelet, trouble
+from vlm_operator.replicas.refusal import ADMISSION
+from vlm_operator.replicas.scheduling import UNSCHEDULABLE
 from vlm_operator.runtime.permissions import PERMISSIONS, Permission, Scope
 from vlm_operator.sizing.catalogue.loading import Catalogue, builtin
 from vlm_operator.sizing.catalogue.rows import GpuRow, ModelRow, QuantisedRepo, QuantizationRow
@@ -44,6 +49,27 @@ PLACES = {
         "In the whole cluster",
         "A ClusterRole. Without it everything works; what is not known then is not checked.\n",
     ),
+}
+
+FAILURES_HEAD = """\
+<!-- Generated from the tables in operator/vlm_operator by `make generate`. -->
+
+Why a replica does not serve: the reason of a condition and of an event, and a label of the metric `vlm_operator_warnings_total`.
+The message has the decisive words of scheduler, kubelet or engine, in one line without tokens and query strings. What to do
+comes with a value where the words or the sizing have one.
+
+The first that applies is told: whether the pod has a node, then its containers in their order, then its events. Of a container
+the kubelet's word counts before the exit code. Of an engine its termination message counts, and where that does not tell the
+cause the end of its log, which is read once for each end. Where it cannot be read, the condition says so.
+
+Waiting *may help* where what is missing may come by itself, and *once* where it may have been passing: one more try tells. It
+*is vain* where every replica like it fails as well, until something is changed.
+
+Reasons that stand in neither table are the kubelet's own.
+"""
+CAUSES: dict[str, tuple[Cause, ...]] = {
+    "The cluster": (UNSCHEDULABLE, ADMISSION, *kubelet.CAUSES, *trouble.CAUSES),
+    "vLLM": causes.CAUSES,
 }
 
 
@@ -264,10 +290,23 @@ def _sources(catalogue: Catalogue, rows: Iterable[ModelRow | GpuRow]) -> list[st
     return ["## Sources\n", *(f"- {key}: {catalogue.source(key)}" for key in keys), ""]
 
 
+def failures_page() -> str:
+    """Return the page of the reasons for which replicas do not serve, in Markdown."""
+    lines = ["# Failures\n", FAILURES_HEAD]
+    for title, told in CAUSES.items():
+        rows = ((f"`{c.reason}`", c.meaning, c.seen_in, c.advice, c.waiting.value) for c in told)
+        lines += [
+            f"## {title}\n",
+            *table(("reason", "what it means", "where it is seen", "what to do", "waiting"), rows),
+        ]
+    return "\n".join(lines)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "models.md": lambda: models_page(builtin()),
     "gpus.md": lambda: gpus_page(builtin()),
     "permissions.md": permissions_page,
+    "failures.md": failures_page,
 }
 
 
