@@ -58,7 +58,9 @@ podIPs: [{ip: {{ index $addresses 0 | Quote }}}]
 {{- /* Mark a status as running: .status is changed in place. */ -}}
 {{- define "run" }}
 {{- $_ := set .status "state" (dict "running" (dict "startedAt" Now)) }}
-{{- $_ := set .status "started" true }}
+{{- $name := .status.name }}{{ $probed := false }}
+{{- range .pod.spec.containers }}{{ if eq .name $name }}{{ $probed = .startupProbe }}{{ end }}{{ end }}
+{{- $_ := set .status "started" (not $probed) }}
 {{- $_ := set .status "imageID" (printf "imitated@sha256:%s" (sha256sum .status.image)) }}
 {{- $_ := set .status "containerID" (printf "imitated://%s" (sha256sum (printf "%s/%s/%v" .pod.metadata.uid .status.name .status.restartCount))) }}
 {{- end }}
