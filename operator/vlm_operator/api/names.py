@@ -28,7 +28,19 @@ NAMESPACES = "vlm.dev/namespaces"
 
 RESTARTED_AT = "vlm.dev/restarted-at"
 """Annotation on the VLMDeployment: a new value restarts the replicas."""
+DRAIN_STARTED_AT = "vlm.dev/drain-started-at"
+"""Annotation on a pod with the role draining: since when it finishes its requests."""
+AVAILABLE_AT = "vlm.dev/available-at"
+"""Annotation on a ControllerRevision: when all replicas first ran it and served."""
+FAILED_REASON = "vlm.dev/failed-reason"
+"""Annotation on a ControllerRevision that was rolled back: why. It goes when the spec wants another revision."""
 SERVING = "serving"
+"""Role of a replica that clients are sent to once it is ready."""
+WARM = "warm"
+"""Role of a replica that is loaded, waits without traffic and serves after one change of its label."""
+DRAINING = "draining"
+"""Role of a replica that gets no new requests and finishes those that it has."""
+ROLES = frozenset({SERVING, WARM, DRAINING})
 
 
 def child_labels(deployment: str, *, component: str) -> dict[str, str]:

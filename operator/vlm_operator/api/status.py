@@ -45,6 +45,8 @@ class Failure(ApiModel):
     """Failures in a row."""
     next_retry: Time | None = None
     """When the next replica is created."""
+    permanent: bool | None = None
+    """Waiting cannot mend the cause: something has to be changed first."""
 
 
 class ScalingInput(ApiModel):
@@ -97,6 +99,10 @@ class RolloutStatus(ApiModel):
     """Replicas of the new revision."""
     ready: Number = 0
     """Ready replicas of the new revision."""
+    last_progress_time: Time | None = None
+    """When it last got on: spec.rollout.progressDeadline runs from here."""
+    waiting_since: Time | None = None
+    """Since when its time stands still, because it waits for GPUs or is paused."""
 
 
 class WeightsStatus(ApiModel):

@@ -4,8 +4,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vlm_operator.engines.base import PodIdentity, Resolved
-from vlm_operator.replicas.facts import Memory
+from vlm_operator.replicas.facts import Memory, Replica
+from vlm_operator.replicas.progress import Progress
 from vlm_operator.replicas.refusal import Refusal
+from vlm_operator.replicas.sizes import Sizes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +49,17 @@ class Delete:
     """None: the pod's own grace period, which covers its drain."""
 
 
-Action = Create | Repair | CreatePod | Delete
+@dataclass(frozen=True, kw_only=True)
+class SetRole:
+    """PATCH the role of a replica, and with it when its drain began: exactly this pod as it was seen."""
+
+    name: str
+    role: str
+    patch: dict[str, Any]
+    sentence: str
+
+
+Action = Create | Repair | SetRole | CreatePod | Delete
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +79,14 @@ class Plan:
     actions: tuple[Action, ...] = ()
     waits: tuple[Wait, ...] = ()
     memory: Memory = field(default_factory=Memory)
+    sizes: Sizes | None = None
+    """How many replicas there should be; None where no revision is wanted."""
+    progress: Progress | None = None
+    """The rollout under way."""
+    undecided: tuple[Replica, ...] = ()
+    """Replicas of which some are taken out of rotation, though it is not known which of them are busy."""
+    timers: tuple[float, ...] = ()
+    """When something is to be decided though nothing happens."""
 
     @property
     def creates(self) -> bool:
@@ -75,8 +95,8 @@ class Plan:
 
     @property
     def next_look(self) -> float | None:
-        """The earliest time at which a wait ends by itself."""
-        return min((wait.until for wait in self.waits if wait.until is not None), default=None)
+        """The earliest time at which something changes by itself."""
+        return min((*self.timers, *(wait.until for wait in self.waits if wait.until is not None)), default=None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,23 @@ def service_manifest(*, deployment: str, namespace: str, uid: str, service: Serv
     }
 
 
+def budget_manifest(*, deployment: str, namespace: str, uid: str, serving: int) -> dict[str, Any]:
+    """The PodDisruptionBudget: evictions take one serving replica at a time, and those that are not ready at any time.
+
+    It is a number: a percentage would be asked of the scale subresource, which does not know of warm replicas.
+    """
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": _metadata(deployment, namespace, uid, name=deployment, component="disruption-budget"),
+        "spec": {
+            "minAvailable": max(0, serving - 1),
+            "selector": {"matchLabels": serving_selector(deployment)},
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    }
+
+
 def scripts_manifest(*, deployment: str, namespace: str, uid: str, scripts: dict[str, str]) -> dict[str, Any]:
     """The ConfigMap with the scripts that the pods mount."""
     name = scripts_name(deployment)

@@ -13,6 +13,7 @@ from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.engines.base import PodInputs
 from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.revision import revision_of
+from vlm_operator.replicas.settings import Settings
 from vlm_operator.sizing.assess import Assessment, assess
 from vlm_operator.sizing.catalogue.loading import Catalogue
 from vlm_operator.sizing.subject import Subject
@@ -21,6 +22,8 @@ from vlm_operator.sizing.versions import versions_with_class
 if TYPE_CHECKING:  # on a laptop there are none
     from vlm_operator.replicas.facts import Claim, GpuNode, StoredRevision
 
+REPLICAS_IGNORED = "ReplicasIgnored"
+"""spec.replicas was edited while scaling decides the size."""
 SINGLE_NODE_CLAIM = "SingleNodeClaim"
 """The claim can be mounted on one node only, and there may be more than one replica."""
 
@@ -63,9 +66,13 @@ def gpus_per_node(gpu: Gpu, nodes: "Iterable[GpuNode]") -> int | None:
 
 
 def findings_that_count(
-    judged: Judgement, *, revisions: "Iterable[StoredRevision]" = (), claim: "Claim | None" = None
+    judged: Judgement,
+    *,
+    revisions: "Iterable[StoredRevision]" = (),
+    claim: "Claim | None" = None,
+    status: Mapping[str, Any] | None = None,
 ) -> tuple[Finding, ...]:
-    """All findings about a deployment in its place.
+    """All findings about a deployment in its place, whose status is as it was last written.
 
     What the sizing holds against a revision that was accepted before is a warning: a newer catalogue must not turn away
     what runs.
@@ -74,11 +81,34 @@ def findings_that_count(
     accepted = {known.revision for known in revisions}
     if accepted and judged.inputs is not None and revision_of(judged.inputs) in accepted:
         sizing = tuple(replace(finding, severity="Warning") for finding in sizing)
-    return (*judged.findings, *sizing, *_claim(judged.spec, claim))
+    return (*judged.findings, *sizing, *_claim(judged.spec, claim), *_size(judged.spec, status or {}))
+
+
+def _most(spec: VLMDeploymentSpec) -> int:
+    """The most replicas that there may be at once, but for a rollout."""
+    settings = Settings.of(spec)
+    if settings.scaling is not None and settings.active:
+        return settings.scaling.max_replicas
+    return spec.replicas + settings.pool_size
+
+
+def _size(spec: VLMDeploymentSpec | None, status: Mapping[str, Any]) -> Iterator[Finding]:
+    """Once scaling decides the size, an edit of spec.replicas, as `kubectl scale` makes it, has no effect but for 0."""
+    started_with = (status.get("scaling") or {}).get("startingReplicas")
+    if spec is None or spec.scaling is None or spec.scaling.mode == "Advisory" or not started_with:
+        return
+    if spec.replicas not in {0, started_with}:
+        yield Finding(
+            reason=REPLICAS_IGNORED,
+            severity="Warning",
+            field="spec.replicas",
+            message=f"spec.replicas is {spec.replicas} now; scaling began with {started_with} and decides the size since",
+            advice="change spec.scaling.minReplicas and maxReplicas, or set spec.scaling.mode to Advisory",
+        )
 
 
 def _claim(spec: VLMDeploymentSpec | None, claim: "Claim | None") -> Iterator[Finding]:
-    if spec is None or claim is None or spec.replicas < 2 or not claim.access_modes:
+    if spec is None or claim is None or _most(spec) < 2 or not claim.access_modes:
         return
     if not {"ReadOnlyMany", "ReadWriteMany"} & set(claim.access_modes):
         yield Finding(
@@ -86,7 +116,7 @@ def _claim(spec: VLMDeploymentSpec | None, claim: "Claim | None") -> Iterator[Fi
             severity="Warning",
             field="spec.weights.persistentVolumeClaim.claimName",
             message=f"claim {claim.name} is {', '.join(claim.access_modes)}: one node can mount it,"
-            f" and {spec.replicas} replicas are wanted",
+            f" and there may be {_most(spec)} replicas",
             advice="use a claim with the access mode ReadOnlyMany or ReadWriteMany",
         )
 

@@ -5,11 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vlm_operator.api.findings import Finding
-from vlm_operator.api.spec import Service, VLMDeploymentSpec
+from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.engines.base import PodInputs, Resolved
 from vlm_operator.engines.failures import Waiting
 from vlm_operator.replicas.ownership import Ownership
+from vlm_operator.replicas.settings import Settings
 from vlm_operator.sizing.assess import Assessment
+
+WAITING_FOR_GPU = "WaitingForGPU"
+"""No node has the GPUs for one replica more than wanted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +51,26 @@ class Replica:
     labels: Mapping[str, str]
     image: str
     trouble: Trouble | None
+    restarts: int = 0
+    """How often its engine was started again on the GPU that it has."""
+    not_ready_since: float | None = None
+    drain_started_at: float | None = None
+    """Since when it finishes its requests; None where its role is another."""
+    gone_by: float | None = None
+    """When a terminating one has ended at the latest, if its node lives."""
+    node: str = ""
+    cordoned: bool = False
+    """Its node is to be emptied: it takes no new pods."""
+    address: str = ""
+    """IP address of the pod."""
+    routed: bool | None = None
+    """Whether clients are still sent to it; None: not known."""
+    in_flight: int | None = None
+    """Requests that it works on or holds, as it said itself; None: not known, which is to be taken for busy."""
+    read_at: float | None = None
+    """When it said so."""
+    sick: str = ""
+    """What it did when it was asked on standby, if it did not answer as it should."""
     in_creation: bool = False
     """It has a node, and no container yet. What holds that up stands in its events, which are not watched."""
 
@@ -54,6 +78,11 @@ class Replica:
     def live(self) -> bool:
         """Ours, and neither leaving nor ended."""
         return self.ownership is Ownership.OURS and not self.terminating and not self.ended
+
+    @property
+    def loading(self) -> bool:
+        """It has not answered since its engine last started, and so holds no requests."""
+        return not self.ready and not self.started
 
     @property
     def over(self) -> bool:
@@ -70,9 +99,13 @@ class StoredRevision:
     number: int
     """Place in the history: the greater, the later it was wanted."""
     resolved: Resolved
-    service: Service | None
-    """How the Service was wanted when the revision was last accepted; None when that cannot be read."""
+    settings: Settings | None
+    """What else was wanted when the revision was last accepted; None when that cannot be read."""
     live: Mapping[str, Any]
+    available: bool = False
+    """All replicas ran it once, and served."""
+    failed: str = ""
+    """Why its rollout was given up."""
 
     @property
     def gpus(self) -> int:
@@ -116,6 +149,8 @@ class SlotFailure:
     message: str
     count: int
     next_retry: float
+    permanent: bool = False
+    """Waiting cannot mend the cause."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,6 +161,8 @@ class Seen:
     uid: str
     slot: int
     created_at: float
+    restarts: int = 0
+    """Restarts of its engine until it was last ready, or until it was first seen."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +175,8 @@ class Memory:
     seen: tuple[Seen, ...] = ()
     retired: frozenset[str] = frozenset()
     """Uids of replicas that the operator itself deleted at the last look."""
+    idle_since: Mapping[str, float] = field(default_factory=dict)
+    """Since when replicas that finish their requests were read and had none, by uid."""
 
     @property
     def expected(self) -> tuple[Seen, ...]:
@@ -176,7 +215,7 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """How many serving replicas there should be, and why."""
+    """The size: how many replicas carry the load, or under work-based scaling in rotation how many there are; and why."""
 
     replicas: int
     reason: str

@@ -6,12 +6,20 @@ It repairs what stands around the replicas (`surroundings`), then brings the rep
 from collections.abc import Iterable
 from dataclasses import replace
 
+from vlm_operator.api.names import WARM
+from vlm_operator.api.rollout import Rollout
+from vlm_operator.api.scaling import WarmPool
 from vlm_operator.replicas.actions import CreatePod, Outcome, Plan, Wait
+from vlm_operator.replicas.draining import idle_since
 from vlm_operator.replicas.facts import Decision, Facts
+from vlm_operator.replicas.progress import progress_of
+from vlm_operator.replicas.rollout import Rules
+from vlm_operator.replicas.settings import Settings
+from vlm_operator.replicas.sizes import sizes_of
 from vlm_operator.replicas.slots import LONGEST_REFUSAL_DELAY, remember, settle
 from vlm_operator.replicas.steer import resting, steer
 from vlm_operator.replicas.surroundings import surroundings
-from vlm_operator.replicas.target import target_of
+from vlm_operator.replicas.target import settings_of, target_of
 
 
 def plan(facts: Facts, decision: Decision, *, now: float) -> Plan:
@@ -20,15 +28,31 @@ def plan(facts: Facts, decision: Decision, *, now: float) -> Plan:
     if target is None:
         return Plan(memory=facts.memory)
     facts = replace(facts, replicas=tuple(sorted(facts.replicas, key=lambda replica: replica.name)))
-    memory = remember(facts, revision=target.revision, now=now)
+    memory = replace(remember(facts, revision=target.revision, now=now), idle_since=idle_since(facts))
     facts = replace(facts, memory=memory)
-    around = surroundings(facts, target, now=now)
-    replicas = steer(facts, target, decision, held=bool(around.waits), now=now)
+    settings = settings_of(facts)
+    in_force = settings or _as_there_is(facts)
+    sizes = sizes_of(decision, in_force)
+    rules = Rules.of(target, in_force)
+    progress = progress_of(facts, target, sizes, rules, now=now)
+    around = surroundings(facts, target, settings, sizes, verdict=progress.verdict if progress else "", now=now)
+    replicas = steer(facts, target, sizes, rules, held=bool(around.waits), now=now)
     return Plan(
         actions=(*around.actions, *replicas.actions),
         waits=(*around.waits, *replicas.waits),
         memory=replace(memory, retired=replicas.retired, failures=replicas.failures),
+        sizes=sizes,
+        progress=progress,
+        undecided=replicas.undecided,
+        timers=(*replicas.timers, *([progress.deadline] if progress and progress.deadline else ())),
     )
+
+
+def _as_there_is(facts: Facts) -> Settings:
+    """Settings by what there is, where nobody knows them: warm replicas are not given up because their pool was forgotten."""
+    warm = sum(replica.live and replica.role == WARM for replica in facts.replicas)
+    pool = WarmPool(size=warm, mode="Standby") if warm else None
+    return Settings.model_construct(warm_pool=pool, rollout=Rollout.defaults())
 
 
 def carried_out(made: Plan, outcomes: Iterable[Outcome], *, now: float) -> Plan:

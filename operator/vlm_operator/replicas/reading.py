@@ -1,26 +1,30 @@
 """From Kubernetes objects, as plain dicts, to facts. Reads leniently: what is missing or odd becomes the careful value."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
 
-from vlm_operator.api.names import GPU_PRODUCT_LABEL, REVISION_LABEL, ROLE_LABEL, SLOT_LABEL
-from vlm_operator.api.spec import Service
+from vlm_operator.api.names import (
+    AVAILABLE_AT,
+    DRAIN_STARTED_AT,
+    DRAINING,
+    FAILED_REASON,
+    GPU_PRODUCT_LABEL,
+    REVISION_LABEL,
+    ROLE_LABEL,
+    SLOT_LABEL,
+)
 from vlm_operator.engines.base import CONTAINER, Engine, Resolved
 from vlm_operator.replicas.evidence import Evidence, in_creation
 from vlm_operator.replicas.facts import GpuNode, Replica, StoredRevision
 from vlm_operator.replicas.ownership import Ownership, ownership
-from vlm_operator.replicas.revision import SERVICE_SETTINGS
+from vlm_operator.replicas.revision import SETTINGS
+from vlm_operator.replicas.settings import Settings
+from vlm_operator.replicas.times import epoch
 from vlm_operator.replicas.trouble import NOTHING, trouble_of
 
 ENDED_PHASES = frozenset({"Failed", "Succeeded"})
-
-
-def epoch(timestamp: str | None) -> float | None:
-    """Seconds since the epoch of a Kubernetes timestamp (RFC 3339)."""
-    return datetime.fromisoformat(timestamp).timestamp() if timestamp else None
 
 
 def read_replica(
@@ -37,7 +41,7 @@ def read_replica(
     """
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
     whose = ownership(pod, deployment=deployment, uid=uid)
-    labels = metadata.get("labels") or {}
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     revision, slot = _identity(metadata["name"], labels, deployment=deployment)
     if slot is None:
         return None
@@ -64,6 +68,12 @@ def read_replica(
         image=str(container.get("image", "")),
         trouble=trouble_of(pod, (engines or {}).get(revision), (read or {}).get(metadata["uid"], NOTHING)),
         in_creation=in_creation(pod),
+        restarts=int(running.get("restartCount") or 0),
+        not_ready_since=_moment(ready.get("lastTransitionTime")) if ready.get("status") == "False" else None,
+        drain_started_at=_moment(annotations.get(DRAIN_STARTED_AT)) if labels.get(ROLE_LABEL) == DRAINING else None,
+        gone_by=_moment(metadata.get("deletionTimestamp")),
+        node=spec.get("nodeName") or "",
+        address=status.get("podIP") or "",
     )
 
 
@@ -71,6 +81,14 @@ def revision_of(pod: Mapping[str, Any], *, deployment: str) -> str:
     """The revision that a pod runs; empty where it does not tell."""
     metadata = pod["metadata"]
     return _identity(metadata["name"], metadata.get("labels") or {}, deployment=deployment)[0]
+
+
+def _moment(timestamp: str | None) -> float | None:
+    """A time that somebody else may have written: nonsense is no time."""
+    try:
+        return epoch(timestamp)
+    except (ValueError, TypeError):
+        return None
 
 
 def _identity(name: str, labels: Mapping[str, str], *, deployment: str) -> tuple[str, int | None]:
@@ -104,19 +122,21 @@ def read_revision(obj: Mapping[str, Any], *, deployment: str, uid: str) -> Store
         resolved = Resolved.model_validate((obj.get("data") or {}).get("resolved"))
     except ValidationError:
         return None
-    name = obj["metadata"]["name"]
+    name, annotations = obj["metadata"]["name"], obj["metadata"].get("annotations") or {}
     return StoredRevision(
         name=name,
         revision=name.removeprefix(f"{deployment}-"),
         number=int(obj.get("revision") or 0),
         resolved=resolved,
-        service=_service((obj["metadata"].get("annotations") or {}).get(SERVICE_SETTINGS, "")),
+        settings=_settings(annotations.get(SETTINGS, "")),
         live=obj,
+        available=AVAILABLE_AT in annotations,
+        failed=annotations.get(FAILED_REASON, ""),
     )
 
 
-def _service(settings: str) -> Service | None:
+def _settings(text: str) -> Settings | None:
     try:
-        return Service.model_validate_json(settings)
+        return Settings.model_validate_json(text)
     except ValidationError:
         return None

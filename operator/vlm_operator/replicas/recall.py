@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vlm_operator.replicas.facts import Memory, SlotFailure
-from vlm_operator.replicas.reading import epoch
+from vlm_operator.replicas.times import epoch
 
 
 def recall(status: Mapping[str, Any]) -> Memory:
@@ -16,6 +16,7 @@ def recall(status: Mapping[str, Any]) -> Memory:
             message=failure.get("message", ""),
             count=failure["count"],
             next_retry=epoch(failure.get("nextRetry")) or 0.0,
+            permanent=bool(failure.get("permanent")),
         )
         for failure in status.get("failures") or ()
     )

@@ -6,17 +6,16 @@ defaults of a version of the API never change, so neither does the hash of an un
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from vlm_operator.api.names import REVISION_LABEL, child_labels, owner_reference, revision_name
-from vlm_operator.api.spec import Service
 from vlm_operator.engines.base import PodInputs, Resolved
+from vlm_operator.replicas.settings import Settings
 
 HEX_DIGITS = 10
-HISTORY_LIMIT = 5
-"""Old revisions that are kept beyond those with pods."""
-SERVICE_SETTINGS = "vlm.dev/service"
-"""Annotation: how the Service was wanted when the revision was last accepted. The data of a revision can never change."""
+SETTINGS = "vlm.dev/settings"
+"""Annotation: what else was wanted when the revision was last accepted. The data of a revision can never change."""
 
 
 def canonical_inputs(inputs: PodInputs) -> dict[str, Any]:
@@ -46,10 +45,10 @@ def revision_manifest(
     revision: str,
     number: int,
     resolved: Resolved,
-    service: Service | None,
+    annotations: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The ControllerRevision that stores a revision, and beside it what a refused edit must not change."""
-    manifest: dict[str, Any] = {
+    """The ControllerRevision that stores a revision, and as annotations what was learned of it."""
+    return {
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
         "metadata": {
@@ -57,11 +56,13 @@ def revision_manifest(
             "namespace": namespace,
             "labels": child_labels(deployment, component="revision") | {REVISION_LABEL: revision},
             "ownerReferences": [owner_reference(deployment, uid)],
+            "annotations": dict(annotations),
         },
         "data": {"resolved": resolved.model_dump(mode="json", by_alias=True, exclude_none=True)},
         "revision": number,
     }
-    if service is not None:
-        settings = service.model_dump(mode="json", by_alias=True, exclude_none=True)
-        manifest["metadata"]["annotations"] = {SERVICE_SETTINGS: json.dumps(settings, sort_keys=True)}
-    return manifest
+
+
+def settings_annotation(settings: Settings) -> str:
+    """The settings as they are kept."""
+    return json.dumps(settings.model_dump(mode="json", by_alias=True, exclude_none=True), sort_keys=True)

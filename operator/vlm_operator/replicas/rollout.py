@@ -1,59 +1,56 @@
-"""How many replicas go and come at once while their number or revision changes: the arithmetic of the promises in `steer`.
+"""What a rollout may do: which replicas it replaces, how many may be missing and how many more there may be meanwhile."""
 
-A replica is outdated when its revision is not the wanted one, and current otherwise. It loads until it is ready.
-"""
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-from vlm_operator.replicas.facts import Facts, Replica
-from vlm_operator.replicas.slots import free_slots
-from vlm_operator.replicas.victims import Retirement, choose_victims
-
-SURGE = 1
-"""Replicas above the wanted number while a revision rolls out."""
+from vlm_operator.replicas.facts import Replica
+from vlm_operator.replicas.settings import Settings
+from vlm_operator.replicas.sizes import Sizes
+from vlm_operator.replicas.target import Target
 
 
-def retire(live: list[Replica], *, wanted: int, revision: str) -> tuple[Retirement, ...]:
-    """The live replicas to give up now."""
-    current = [r for r in live if r.revision == revision]
-    outdated = [r for r in live if r.revision != revision]
-    useful = [r for r in outdated if r.ready or r.started]
-    never_served = [r for r in outdated if not (r.ready or r.started)]
-    useless = (Retirement(replica=r, reason="its revision is outdated and it does not serve") for r in never_served)
-    if wanted == 0:
-        return *useless, *(Retirement(replica=r, reason="none are wanted") for r in (*current, *useful))
-    surplus = choose_victims(current, surplus=_surplus(current, useful, wanted=wanted), revision=revision)
-    ready = sum(r.ready for r in current) - sum(victim.replica.ready for victim in surplus)
-    return *useless, *surplus, *_replaced(useful, current=len(current), ready=ready, wanted=wanted)
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """The rules of one deployment, for rollouts and for nodes that are emptied."""
 
+    revision: str
+    """The revision that is wanted."""
+    settings: Settings
+    paused: bool = False
+    """Every replica keeps the revision that it has."""
 
-def _surplus(current: list[Replica], useful: list[Replica], *, wanted: int) -> int:
-    """How many current replicas are too many: more than wanted, or more that load than fit beside those that are ready."""
-    ready = sum(r.ready for r in (*current, *useful))
-    loading = sum(not r.ready for r in current)
-    room = wanted + SURGE - min(ready, wanted)
-    return max(0, len(current) - wanted, loading - room)
+    @classmethod
+    def of(cls, target: Target, settings: Settings) -> "Rules":
+        """The rules for a target."""
+        return cls(revision=target.revision, settings=settings, paused=target.paused)
 
+    @property
+    def at_once(self) -> bool:
+        """Whether all outdated replicas go before the first new one comes."""
+        return self.settings.rollout.type == "Recreate"
 
-def _replaced(useful: list[Replica], *, current: int, ready: int, wanted: int) -> tuple[Retirement, ...]:
-    """Outdated replicas that are not needed beside the `current` ones, of which `ready` are: never one that keeps the promise."""
-    if ready >= wanted:
-        return tuple(Retirement(replica=r, reason="enough replicas of the new revision are ready") for r in useful)
-    spare = max(0, ready + sum(r.ready for r in useful) - wanted)
-    idle = sum(not r.ready for r in useful)
-    # What was ready once may be so again, and goes only to make room for one that loads, or for the next one that will.
-    crowd = max(current, ready + 1) + len(useful) - (wanted + SURGE)
-    victims = choose_victims(useful, surplus=max(spare, min(spare + idle, crowd)), revision="")
-    reason = "its revision is outdated and enough others are ready"
-    return tuple(Retirement(replica=victim.replica, reason=reason) for victim in victims)
+    def outdated(self, replica: Replica) -> bool:
+        """Whether another is to take its place."""
+        if replica.revision != self.revision and not self.paused:
+            return True
+        return replica.cordoned and self.settings.pool_size > 0
 
+    def replaces(self, live: Iterable[Replica]) -> bool:
+        """Whether any of the replicas is outdated."""
+        return any(self.outdated(replica) for replica in live)
 
-def slots_to_fill(facts: Facts, staying: list[Replica], *, wanted: int, revision: str) -> tuple[int, ...]:
-    """Slots for new replicas: all that are missing, but one at a time where outdated ones still serve."""
-    current = [r for r in staying if r.revision == revision]
-    missing = wanted - len(current)
-    if len(current) < len(staying):
-        below = max(0, wanted - len(staying))
-        surge = 0 if any(not r.ready for r in current) else wanted + SURGE - len(staying)
-        missing = min(missing, max(below, min(surge, SURGE)))
-    # One that has ended is removed before its slot is filled again.
-    taken = {r.slot for r in facts.replicas if r.revision == revision and not r.over}
-    return free_slots(taken, count=max(0, missing))
+    def pooled(self, sizes: Sizes) -> bool:
+        """Whether warm replicas are there for it, so that it needs no further GPU."""
+        return sizes.warm > 0 or sizes.serving > sizes.needed
+
+    def surge(self, sizes: Sizes) -> int:
+        """Replicas above the wanted number."""
+        return 0 if self.at_once or self.pooled(sizes) else self.settings.max_surge
+
+    def floor(self, sizes: Sizes) -> int:
+        """Ready replicas in rotation that no step of the operator goes below while it replaces others."""
+        return 0 if self.at_once else max(0, sizes.needed - self.settings.max_unavailable)
+
+    def may_do_without(self, sizes: Sizes) -> bool:
+        """Whether fewer than the wanted number may be in rotation for a while."""
+        return self.floor(sizes) < sizes.serving

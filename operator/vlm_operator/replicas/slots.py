@@ -5,8 +5,9 @@ from dataclasses import replace
 from itertools import count as count_up
 from itertools import islice
 
+from vlm_operator.engines.failures import Waiting
 from vlm_operator.replicas.actions import CreatePod, Outcome
-from vlm_operator.replicas.facts import Facts, Memory, Replica, Seen, SlotFailure
+from vlm_operator.replicas.facts import WAITING_FOR_GPU, Facts, Memory, Replica, Seen, SlotFailure, Trouble
 from vlm_operator.replicas.refusal import REFUSED
 
 POD_VANISHED = "PodVanished"
@@ -14,8 +15,12 @@ POD_VANISHED = "PodVanished"
 
 FIRST_DELAY, LONGEST_DELAY = 10.0, 300.0
 """Rest of a slot in seconds: none after one failure, then 10 s, doubling, at most 5 minutes."""
+FIRST_PERMANENT_DELAY, LONGEST_PERMANENT_DELAY = 300.0, 3600.0
+"""Rest in seconds after a failure that waiting cannot mend: somebody has to change something first."""
 FIRST_REFUSAL_DELAY, LONGEST_REFUSAL_DELAY = 5.0, 60.0
 """Rest after a refusal in seconds. It ends without any event that we could see (a raised quota), hence the short ceiling."""
+RESTARTS = 3
+"""Restarts of an engine without its being ready, after which its replica is given up."""
 HEALTHY_AFTER = 600.0
 """A replica that lived this long, in seconds, clears the failures of its slot."""
 
@@ -26,19 +31,27 @@ def free_slots(taken: Iterable[int], *, count: int) -> tuple[int, ...]:
     return tuple(islice((slot for slot in count_up() if slot not in occupied), count))
 
 
-def failed(previous: SlotFailure | None, *, slot: int, reason: str, message: str, now: float) -> SlotFailure:
+def failed(
+    previous: SlotFailure | None, *, slot: int, reason: str, message: str, now: float, permanent: bool = False
+) -> SlotFailure:
     """The record of a slot after one more failure."""
     count = 1 if previous is None else previous.count + 1
-    if reason in REFUSED:
+    if permanent:
+        delay = min(FIRST_PERMANENT_DELAY * 2 ** min(count - 1, 16), LONGEST_PERMANENT_DELAY)
+    elif reason == WAITING_FOR_GPU:
+        delay = LONGEST_DELAY
+    elif reason in REFUSED:
         delay = min(FIRST_REFUSAL_DELAY * 2 ** min(count - 1, 16), LONGEST_REFUSAL_DELAY)
     else:
         delay = 0.0 if count == 1 else min(FIRST_DELAY * 2 ** min(count - 2, 16), LONGEST_DELAY)
-    return SlotFailure(slot=slot, reason=reason, message=message, count=count, next_retry=now + delay)
+    return SlotFailure(
+        slot=slot, reason=reason, message=message, count=count, next_retry=now + delay, permanent=permanent
+    )
 
 
 def rests(failure: SlotFailure, *, now: float) -> bool:
     """Whether the slot is to be left alone. A rest longer than any was begun before the clock was set back."""
-    return now < failure.next_retry <= now + LONGEST_DELAY
+    return now < failure.next_retry <= now + (LONGEST_PERMANENT_DELAY if failure.permanent else LONGEST_DELAY)
 
 
 def remember(facts: Facts, *, revision: str, now: float) -> Memory:
@@ -57,9 +70,10 @@ def remember(facts: Facts, *, revision: str, now: float) -> Memory:
         if seen.uid in memory.retired or (replica is not None and replica.live):
             continue
         known = failures.get(seen.slot) if now - seen.created_at < HEALTHY_AFTER else None
-        reason, message = _cause(replica)
-        failures[seen.slot] = failed(known, slot=seen.slot, reason=reason, message=message, now=now)
+        trouble = _cause(replica)
+        failures[seen.slot] = failed_with(trouble, known, slot=seen.slot, now=now)
     current = [replica for replica in facts.replicas if replica.live and replica.revision == revision]
+    before = {seen.uid: seen for seen in memory.seen}
     for replica in current:
         if replica.ready_since is not None and now - replica.ready_since >= HEALTHY_AFTER:
             failures.pop(replica.slot, None)
@@ -67,18 +81,42 @@ def remember(facts: Facts, *, revision: str, now: float) -> Memory:
         memory,
         revision=revision,
         failures=tuple(sorted(failures.values(), key=lambda failure: failure.slot)),
-        seen=tuple(_seen(replica) for replica in current),
+        seen=tuple(_seen(replica, before.get(replica.uid)) for replica in current),
     )
 
 
-def _seen(replica: Replica) -> Seen:
-    return Seen(name=replica.name, uid=replica.uid, slot=replica.slot, created_at=replica.created_at)
+def failed_with(trouble: Trouble, previous: SlotFailure | None, *, slot: int, now: float) -> SlotFailure:
+    """The record of a slot after one more failure, with its cause."""
+    again = previous is not None and previous.reason == trouble.reason
+    permanent = trouble.waiting is Waiting.IS_VAIN or (trouble.waiting is Waiting.HELPS_ONCE and again)
+    message = f"{trouble.message}; {trouble.advice}" if trouble.advice else trouble.message
+    return failed(previous, slot=slot, reason=trouble.reason, message=message, now=now, permanent=permanent)
 
 
-def _cause(replica: Replica | None) -> tuple[str, str]:
+def fails_for_good(replica: Replica, memory: Memory) -> bool:
+    """Whether another try on the same GPU is of no use: waiting cannot mend the cause, or was tried often enough."""
+    if not replica.loading or replica.trouble is None:
+        return False
+    at_first = next((seen.restarts for seen in memory.seen if seen.uid == replica.uid), replica.restarts)
+    tries = {Waiting.IS_VAIN: 0, Waiting.HELPS_ONCE: 2, Waiting.MAY_HELP: RESTARTS}[replica.trouble.waiting]
+    return replica.restarts - at_first >= tries
+
+
+def _seen(replica: Replica, before: Seen | None = None) -> Seen:
+    new = before is None or replica.ready
+    return Seen(
+        name=replica.name,
+        uid=replica.uid,
+        slot=replica.slot,
+        created_at=replica.created_at,
+        restarts=replica.restarts if new or before is None else before.restarts,
+    )
+
+
+def _cause(replica: Replica | None) -> Trouble:
     if replica is not None and replica.ended and replica.trouble is not None:
-        return replica.trouble.reason, replica.trouble.message
-    return POD_VANISHED, "the pod was deleted, not by the operator"
+        return replica.trouble
+    return Trouble(reason=POD_VANISHED, message="the pod was deleted, not by the operator")
 
 
 def settle(memory: Memory, outcomes: Iterable[Outcome], *, now: float) -> Memory:

@@ -7,17 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vlm_operator.api.names import DEPLOYMENT_LABEL
-from vlm_operator.api.spec import Service
+from vlm_operator.api.names import AVAILABLE_AT, DEPLOYMENT_LABEL, FAILED_REASON
 from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.actions import Action, Create, Delete, Repair, Wait
-from vlm_operator.replicas.children import scripts_manifest, service_manifest
+from vlm_operator.replicas.children import budget_manifest, scripts_manifest, service_manifest
 from vlm_operator.replicas.drift import first_difference, patch_to
-from vlm_operator.replicas.facts import Facts, StoredRevision
+from vlm_operator.replicas.facts import Facts
 from vlm_operator.replicas.kept import own_annotations
 from vlm_operator.replicas.ownership import Ownership, ownership
-from vlm_operator.replicas.revision import HISTORY_LIMIT, revision_manifest
-from vlm_operator.replicas.target import Target
+from vlm_operator.replicas.progress import is_available
+from vlm_operator.replicas.revision import SETTINGS, revision_manifest, settings_annotation
+from vlm_operator.replicas.settings import HISTORY_LIMIT, Settings
+from vlm_operator.replicas.sizes import Sizes
+from vlm_operator.replicas.target import Target, last_good
+from vlm_operator.replicas.times import timestamp
 
 LEAVING = "PreviousIsLeaving"
 """Objects of a deleted deployment of the same name are still being removed."""
@@ -25,6 +28,7 @@ TAKEN = {
     "Service": "ServiceNameTaken",
     "ConfigMap": "ConfigMapNameTaken",
     "ControllerRevision": "ControllerRevisionNameTaken",
+    "PodDisruptionBudget": "PodDisruptionBudgetNameTaken",
 }
 """Somebody else's object has a name that the deployment needs."""
 LOOK_AGAIN = 10.0
@@ -39,43 +43,56 @@ class Surroundings:
     waits: tuple[Wait, ...] = ()
 
 
-def surroundings(facts: Facts, target: Target, *, now: float) -> Surroundings:
-    """Create what is missing, repair what was changed, remove old revisions."""
+def surroundings(
+    facts: Facts, target: Target, settings: Settings | None, sizes: Sizes, *, verdict: str, now: float
+) -> Surroundings:
+    """Create what is missing, repair what was changed, remove old revisions. `verdict`: why the rollout is given up now."""
     actions: list[Action] = []
     waits: list[Wait] = []
-    for manifest in _wanted(facts, target):
+    for manifest in _wanted(facts, target, settings, sizes, verdict=verdict, now=now):
         step = _tend(manifest, facts, now=now)
         if isinstance(step, Wait):
             waits.append(step)
         elif step is not None:
             actions.append(step)
-    actions.extend(_old_revisions(facts, target))
+    actions.extend(_unwanted_budget(facts, settings))
+    actions.extend(_forgiven(facts, target))
+    actions.extend(_old_revisions(facts, target, settings))
     return Surroundings(actions=tuple(actions), waits=tuple(waits))
 
 
-def _wanted(facts: Facts, target: Target) -> list[dict[str, Any]]:
+def _wanted(
+    facts: Facts, target: Target, settings: Settings | None, sizes: Sizes, *, verdict: str, now: float
+) -> list[dict[str, Any]]:
     place: dict[str, Any] = {"deployment": facts.name, "namespace": facts.namespace, "uid": facts.uid}
     scripts = engine(target.resolved.inputs.engine.type).scripts()
-    settings = _service_settings(facts, target)
-    service = [service_manifest(**place, service=settings)] if settings is not None else []
-    return [*service, _revision(facts, target, settings, place), scripts_manifest(**place, scripts=scripts)]
+    around = []
+    if settings is not None:
+        around.append(service_manifest(**place, service=settings.service))
+        if settings.managed_budget:
+            around.append(budget_manifest(**place, serving=sizes.serving))
+    revision = _revision(facts, target.asked, settings, place)
+    annotations = revision["metadata"]["annotations"]
+    if verdict:
+        annotations[FAILED_REASON] = verdict
+    if target.wanted is None and is_available(facts, target, sizes):
+        annotations.setdefault(AVAILABLE_AT, timestamp(now))
+    return [*around, revision, scripts_manifest(**place, scripts=scripts)]
 
 
-def _service_settings(facts: Facts, target: Target) -> Service | None:
-    """How the Service is wanted: as the spec says, or while that is refused as it was accepted before."""
-    if facts.accepted and facts.spec is not None:
-        return facts.spec.service
-    return target.stored.service if target.stored is not None else None
-
-
-def _revision(facts: Facts, target: Target, service: Service | None, place: dict[str, Any]) -> dict[str, Any]:
-    """The manifest of the wanted revision, numbered as the newest one."""
+def _revision(facts: Facts, asked: Target, settings: Settings | None, place: dict[str, Any]) -> dict[str, Any]:
+    """The manifest of the revision that the spec asks for, numbered as the newest one."""
     newest = max((known.number for known in facts.revisions), default=0)
-    number = target.stored.number if target.stored and target.stored.number == newest else newest + 1
+    stored = asked.stored
+    number = stored.number if stored and stored.number == newest else newest + 1
+    noted = (stored.live["metadata"].get("annotations") or {}) if stored else {}
+    annotations = {key: noted[key] for key in (AVAILABLE_AT, FAILED_REASON) if key in noted}
+    if settings is not None:
+        annotations[SETTINGS] = settings_annotation(settings)
     manifest = revision_manifest(
-        **place, revision=target.revision, number=number, resolved=target.resolved, service=service
+        **place, revision=asked.revision, number=number, resolved=asked.resolved, annotations=annotations
     )
-    if target.stored is not None:
+    if stored is not None:
         # The data of a ControllerRevision can never change.
         del manifest["data"]
     return manifest
@@ -126,7 +143,7 @@ def _taken(live: Mapping[str, Any], facts: Facts, *, kind: str, name: str, now: 
     if orphan:
         message = (
             f"{kind} {name} is left over from a deployment that was deleted with --cascade=orphan; it is not touched. "
-            f"Remove what is left with: kubectl delete pods,services,configmaps,controllerrevisions "
+            f"Remove what is left with: kubectl delete pods,services,configmaps,controllerrevisions,poddisruptionbudgets "
             f"-n {facts.namespace} -l {DEPLOYMENT_LABEL}={facts.name}"
         )
     else:
@@ -137,19 +154,53 @@ def _taken(live: Mapping[str, Any], facts: Facts, *, kind: str, name: str, now: 
     return Wait(reason=TAKEN[kind], message=message, until=now + LOOK_AGAIN)
 
 
-def _old_revisions(facts: Facts, target: Target) -> list[Delete]:
-    in_use = {replica.revision for replica in facts.replicas} | {target.revision}
+def _unwanted_budget(facts: Facts, settings: Settings | None) -> list[Delete]:
+    live = facts.objects.get(("PodDisruptionBudget", facts.name))
+    if live is None or settings is None or settings.managed_budget or live["metadata"].get("deletionTimestamp"):
+        return []
+    if ownership(live, deployment=facts.name, uid=facts.uid) is not Ownership.OURS:
+        return []
+    why = "spec.podDisruptionBudget is None"
+    return [_delete("PodDisruptionBudget", live, why=why)]
+
+
+def _forgiven(facts: Facts, target: Target) -> list[Repair]:
+    """A revision that failed may be tried again, once the spec has asked for another."""
+    return [
+        Repair(
+            kind="ControllerRevision",
+            patch={
+                "metadata": {
+                    key: known.live["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion")
+                }
+                | {"annotations": {FAILED_REASON: None}}
+            },
+            sentence=f"ControllerRevision {known.name} may be tried again: another revision is wanted",
+        )
+        for known in facts.revisions
+        if known.failed and known.revision != target.asked.revision
+    ]
+
+
+def _old_revisions(facts: Facts, target: Target, settings: Settings | None) -> list[Delete]:
+    in_use = {replica.revision for replica in facts.replicas} | {target.revision, target.asked.revision}
+    # The one to return to is in use until the new one has proved itself.
+    good = last_good(facts, besides=target.asked.revision)
+    if good is not None and not (target.asked.stored is not None and target.asked.stored.available):
+        in_use.add(good.revision)
+    limit = settings.history_limit if settings is not None else HISTORY_LIMIT
     idle = [known for known in facts.revisions if known.revision not in in_use]
     idle.sort(key=lambda known: (known.number, known.name), reverse=True)
-    return [_delete_revision(known) for known in idle[HISTORY_LIMIT:]]
+    why = f"{limit} newer ones are kept" if limit else "no old ones are kept"
+    return [_delete("ControllerRevision", known.live, why=why) for known in idle[limit:]]
 
 
-def _delete_revision(known: StoredRevision) -> Delete:
-    metadata = known.live["metadata"]
+def _delete(kind: str, live: Mapping[str, Any], *, why: str) -> Delete:
+    metadata = live["metadata"]
     return Delete(
-        kind="ControllerRevision",
-        name=known.name,
+        kind=kind,
+        name=metadata["name"],
         uid=metadata["uid"],
         resource_version=metadata["resourceVersion"],
-        sentence=f"remove ControllerRevision {known.name}: {HISTORY_LIMIT} newer ones are kept",
+        sentence=f"remove {kind} {metadata['name']}: {why}",
     )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from vlm_operator.api.names import SERVING
+from vlm_operator.api.names import DRAINING, SERVING, WARM
 from vlm_operator.replicas.facts import Decision, Facts, Replica
 from vlm_operator.replicas.ownership import Ownership
 from vlm_operator.replicas.target import target_of
@@ -13,13 +13,19 @@ class Census:
     """Replicas by state. `current` are those of the wanted revision; all but `draining` are live."""
 
     target: str | None
+    """The revision that new replicas get."""
+    asked: str | None
+    """The revision that the spec asks for."""
     wanted: int
     live: tuple[Replica, ...]
     current: tuple[Replica, ...]
     outdated: tuple[Replica, ...]
     current_ready: tuple[Replica, ...]
     serving: tuple[Replica, ...]
+    warm: tuple[Replica, ...]
+    """On standby and ready."""
     draining: tuple[Replica, ...]
+    """Finish their requests, or end."""
     gpus: int
     """GPUs held, also by replicas that are leaving."""
 
@@ -34,12 +40,14 @@ def count(facts: Facts, decision: Decision) -> Census:
     gpus = {known.revision: known.gpus for known in facts.revisions}
     return Census(
         target=revision,
+        asked=target.asked.revision if target is not None else None,
         wanted=decision.replicas,
         live=live,
         current=current,
         outdated=tuple(replica for replica in live if replica.revision != revision),
         current_ready=tuple(replica for replica in current if replica.ready),
         serving=tuple(replica for replica in live if replica.role == SERVING and replica.ready),
-        draining=tuple(replica for replica in ours if replica.terminating),
+        warm=tuple(replica for replica in live if replica.role == WARM and replica.ready),
+        draining=tuple(replica for replica in ours if replica.terminating or replica.role == DRAINING),
         gpus=sum(gpus.get(replica.revision, 0) for replica in ours if replica.scheduled),
     )

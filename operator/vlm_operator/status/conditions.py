@@ -6,10 +6,14 @@ The first cause that applies is reported, from what the user must mend to what o
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vlm_operator.replicas.actions import Wait
+from vlm_operator.replicas.actions import Plan
 from vlm_operator.replicas.counted import counted
 from vlm_operator.replicas.facts import Claim, Decision, Facts, Replica, Trouble
+from vlm_operator.replicas.progress import DEADLINE_EXCEEDED, PAUSED, ROLLED_BACK
 from vlm_operator.replicas.refusal import REFUSED
+from vlm_operator.replicas.settings import Settings
+from vlm_operator.replicas.steer import DRAINS
+from vlm_operator.replicas.target import settings_of
 from vlm_operator.status.census import Census
 
 ACCEPTED = "Accepted"
@@ -17,9 +21,12 @@ AVAILABLE = "Available"
 COMPLETE = "Complete"
 LOADING = "Loading"
 NO_REVISION = "NeverAccepted"
+NO_SIGNALS = "NoSignals"
 READY = "Ready"
-ROLLING_OUT = "RollingOut"
 SCALED_TO_ZERO = "ScaledToZero"
+WARM_POOL_READY = "WarmPoolReady"
+STUCK = frozenset({PAUSED, ROLLED_BACK, DEADLINE_EXCEEDED})
+"""Phases in which a rollout does not get on by itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,19 +49,30 @@ class Cause:
     """The message for where another condition tells the whole."""
 
 
-def judge(facts: Facts, decision: Decision, census: Census, waits: tuple[Wait, ...]) -> tuple[Verdict, ...]:
+def judge(facts: Facts, decision: Decision, census: Census, plan: Plan) -> tuple[Verdict, ...]:
     """All conditions, in the order in which they are shown."""
     accepted = _accepted(facts)
     weights = tuple(_weights(facts.claim))
-    causes = tuple(_causes(facts, census, waits, weights))
-    available = _available(decision, census, causes)
+    causes = tuple(_causes(facts, census, plan, weights))
+    settings = settings_of(facts) or Settings.defaults()
+    available = _available(decision, census, causes, plan, _least(decision, settings))
     return (
         accepted,
         *weights,
         _progressing(accepted, census, causes),
         available,
-        _ready(accepted, available, census, causes),
+        _ready(accepted, available, census, plan, causes),
+        *_scaling_active(decision, settings),
+        *_warm_pool(facts, census, plan, settings),
     )
+
+
+def _least(decision: Decision, settings: Settings) -> int:
+    """Serving replicas with which the deployment counts as available."""
+    scaling = settings.scaling
+    if scaling is not None and settings.active:
+        return min(decision.replicas, scaling.min_replicas or 1)
+    return max(0, decision.replicas - settings.max_unavailable)
 
 
 def _accepted(facts: Facts) -> Verdict:
@@ -92,8 +110,11 @@ def _weights(claim: Claim | None) -> Iterator[Verdict]:
     yield Verdict(kind="WeightsReady", status=status, reason=reason, message=message)
 
 
-def _causes(facts: Facts, census: Census, waits: tuple[Wait, ...], weights: tuple[Verdict, ...]) -> Iterator[Cause]:
-    yield from (Cause(reason=wait.reason, message=wait.message) for wait in waits)
+def _causes(facts: Facts, census: Census, plan: Plan, weights: tuple[Verdict, ...]) -> Iterator[Cause]:
+    progress = plan.progress
+    if progress is not None and progress.phase in STUCK:
+        yield Cause(reason=progress.phase, message=progress.message)
+    yield from (Cause(reason=wait.reason, message=wait.message) for wait in plan.waits if wait.reason != DRAINS)
     if census.target is None:
         yield Cause(reason=NO_REVISION, message=_why_no_revision(census))
     waiting = [replica for replica in census.current if not replica.ready]
@@ -103,15 +124,14 @@ def _causes(facts: Facts, census: Census, waits: tuple[Wait, ...], weights: tupl
     elif len(census.current_ready) < census.wanted:
         # Until the scheduler says it of a replica.
         yield from (Cause(reason=claim.reason, message=claim.message) for claim in weights if claim.status == "False")
-    if census.outdated:
-        message = (
-            f"{len(census.current_ready)} of {census.wanted} replicas run revision {census.target} and are ready; "
-            f"{len(census.outdated)} of an older revision still run"
-        )
-        yield Cause(reason=ROLLING_OUT, message=message)
-    if len(census.current_ready) < census.wanted:
-        message = f"{len(census.current_ready)} of {census.wanted} replicas are ready, {len(waiting)} loading"
+    if progress is not None and census.outdated:
+        message = f"{progress.message}; {len(census.outdated)} of an older revision still run"
+        yield Cause(reason=progress.phase, message=message)
+    total = plan.sizes.total if plan.sizes is not None else census.wanted
+    if len(census.current_ready) < total:
+        message = f"{len(census.current_ready)} of {total} replicas are ready, {len(waiting)} loading"
         yield Cause(reason=LOADING, message=message)
+    yield from (Cause(reason=wait.reason, message=wait.message) for wait in plan.waits if wait.reason == DRAINS)
 
 
 def _why_no_revision(census: Census) -> str:
@@ -136,19 +156,24 @@ def _trouble(facts: Facts, troubled: list[tuple[Replica, Trouble]], census: Cens
     )
 
 
-def _available(decision: Decision, census: Census, causes: tuple[Cause, ...]) -> Verdict:
-    serving = f"{len(census.serving)} of {decision.replicas} replicas serve"
+def _available(decision: Decision, census: Census, causes: tuple[Cause, ...], plan: Plan, least: int) -> Verdict:
+    serving = f"{len(census.serving)} of {_in_rotation(census, plan)} replicas serve"
     taken = next((cause for cause in causes if cause.reason.endswith("NameTaken")), None)
     if taken is not None:
         return Verdict(kind=AVAILABLE, status="False", reason=taken.reason, message=taken.message)
     if decision.replicas == 0 and census.target is not None:
         message = f"{decision.message}: everything is turned off"
         return Verdict(kind=AVAILABLE, status="True", reason=SCALED_TO_ZERO, message=message)
-    if census.target is not None and len(census.serving) >= decision.replicas:
+    if census.target is not None and len(census.serving) >= least:
         return Verdict(kind=AVAILABLE, status="True", reason=AVAILABLE, message=serving)
     cause = causes[0] if causes else Cause(reason=LOADING, message=serving)
     message = serving if cause.reason == LOADING else f"{serving}: {cause.message}"
     return Verdict(kind=AVAILABLE, status="False", reason=cause.reason, message=message)
+
+
+def _in_rotation(census: Census, plan: Plan) -> int:
+    """How many replicas should serve."""
+    return plan.sizes.serving if plan.sizes is not None else census.wanted
 
 
 def _progressing(accepted: Verdict, census: Census, causes: tuple[Cause, ...]) -> Verdict:
@@ -159,20 +184,49 @@ def _progressing(accepted: Verdict, census: Census, causes: tuple[Cause, ...]) -
     if not causes:
         return Verdict(kind="Progressing", status="False", reason=COMPLETE, message="everything is as it should be")
     cause = causes[0]
-    stuck = cause.reason.endswith("NameTaken") or cause.reason in REFUSED
+    stuck = cause.reason.endswith("NameTaken") or cause.reason in REFUSED | STUCK
     status, message = "False" if stuck else "True", cause.brief or cause.message
     return Verdict(kind="Progressing", status=status, reason=cause.reason, message=message)
 
 
-def _ready(accepted: Verdict, available: Verdict, census: Census, causes: tuple[Cause, ...]) -> Verdict:
+def _ready(accepted: Verdict, available: Verdict, census: Census, plan: Plan, causes: tuple[Cause, ...]) -> Verdict:
     if accepted.status == "False":
         return Verdict(kind=READY, status="False", reason=accepted.reason, message=accepted.message)
     if available.status == "False":
         return Verdict(kind=READY, status="False", reason=available.reason, message=available.message)
-    if census.outdated:
+    if plan.progress is not None and causes:
         cause = causes[0]
         return Verdict(kind=READY, status="False", reason=cause.reason, message=cause.message)
     if available.reason == SCALED_TO_ZERO:
         return Verdict(kind=READY, status="True", reason=SCALED_TO_ZERO, message=available.message)
-    message = f"{len(census.serving)} of {census.wanted} replicas serve revision {census.target}"
+    message = f"{len(census.serving)} of {_in_rotation(census, plan)} replicas serve revision {census.target}"
     return Verdict(kind=READY, status="True", reason=READY, message=message)
+
+
+def _scaling_active(decision: Decision, settings: Settings) -> Iterator[Verdict]:
+    if settings.scaling is not None:
+        message = f"no signal is read, so nothing is scaled: {decision.message}"
+        yield Verdict(kind="ScalingActive", status="False", reason=NO_SIGNALS, message=message)
+
+
+def _warm_pool(facts: Facts, census: Census, plan: Plan, settings: Settings) -> Iterator[Verdict]:
+    """Whether the pool is full, and what is missing in the words of whoever says so."""
+    sizes = plan.sizes
+    if not settings.pool_size or sizes is None:
+        return
+    kind = WARM_POOL_READY
+    if sizes.total == 0:
+        yield Verdict(kind=kind, status="False", reason=SCALED_TO_ZERO, message="everything is turned off")
+        return
+    wanted = sizes.warm if settings.standby else max(0, sizes.serving - sizes.needed)
+    ready = len(census.warm) if settings.standby else sum(r.ready for r in census.live) - sizes.needed
+    counts = f"{max(0, ready)} of {settings.pool_size} warm replicas are ready"
+    if wanted < settings.pool_size:
+        message = f"{counts}: spec.scaling.maxReplicas leaves room for {wanted}, serving replicas come first"
+        yield Verdict(kind=kind, status="False", reason="CeilingReached", message=message)
+    elif ready >= wanted:
+        yield Verdict(kind=kind, status="True", reason=READY, message=counts)
+    else:
+        troubled = [(r, r.trouble) for r in census.live if not r.ready and r.trouble is not None]
+        cause = _trouble(facts, troubled, census) if troubled else Cause(reason=LOADING, message="they are loading")
+        yield Verdict(kind=kind, status="False", reason=cause.reason, message=f"{counts}: {cause.message}")

@@ -4,13 +4,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vlm_operator.replicas.actions import Action, CreatePod, Delete, Outcome, Repair
+from vlm_operator.api.names import DRAINING, SERVING, WARM
+from vlm_operator.replicas.actions import Action, CreatePod, Delete, Outcome, Repair, SetRole
 from vlm_operator.replicas.facts import Memory
+from vlm_operator.replicas.progress import ROLLING_OUT
 from vlm_operator.replicas.refusal import REFUSED
-from vlm_operator.status.conditions import AVAILABLE, LOADING, NO_REVISION, READY, ROLLING_OUT
+from vlm_operator.status.conditions import AVAILABLE, LOADING, NO_REVISION, NO_SIGNALS, READY, STUCK, WARM_POOL_READY
 
-QUIET_REASONS = frozenset({LOADING, ROLLING_OUT, NO_REVISION})
+QUIET_REASONS = frozenset({LOADING, ROLLING_OUT, NO_REVISION, NO_SIGNALS})
 """Reasons for not being available that are no news at first: a normal start, and a refusal that Accepted tells."""
+ROLE_EVENTS = {SERVING: "ReplicaPromoted", WARM: "ReplicaWarm", DRAINING: "ReplicaDraining"}
 NOTE_BYTES = 1024
 """Longest text of an event. The API server counts bytes here, while it counts characters in a status."""
 
@@ -45,6 +48,8 @@ def _done(actions: list[Action]) -> Iterator[Event]:
     for action in actions:
         if isinstance(action, Delete) and action.kind == "Pod":
             yield _event("Normal", "ReplicaRemoved", action.sentence)
+        elif isinstance(action, SetRole):
+            yield _event("Normal", ROLE_EVENTS[action.role], action.sentence)
         elif isinstance(action, Repair) and action.kind != "ControllerRevision":
             yield _event("Normal", "Repaired", action.sentence)
 
@@ -65,7 +70,7 @@ def _turns(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Even
     for condition in after.get("conditions") or ():
         previous = old.get(condition["type"], {})
         changed = (previous.get("status"), previous.get("reason")) != (condition["status"], condition["reason"])
-        if not changed or condition["type"] == "Progressing":
+        if not changed or (condition["type"] == "Progressing" and condition["reason"] not in STUCK):
             continue
         event = _turn(condition, was_true=previous.get("status") == "True")
         # Conditions share causes; the first that has one tells it.
@@ -79,9 +84,9 @@ def _turn(condition: Mapping[str, Any], *, was_true: bool) -> Event | None:
     if condition["status"] == "True":
         if was_true or kind in {"Accepted", "WeightsReady"}:
             return None
-        return _event("Normal", READY if kind == READY else reason, message)
-    if kind == READY or (reason in QUIET_REASONS and not was_true):
-        # What makes it not Ready is told by the other conditions.
+        return _event("Normal", kind if kind in {READY, WARM_POOL_READY} else reason, message)
+    if kind == READY or (reason in QUIET_REASONS and (not was_true or kind == WARM_POOL_READY)):
+        # What makes it not Ready is told by the other conditions; a pool is there to be used.
         return None
     return _event("Warning", reason, message)
 

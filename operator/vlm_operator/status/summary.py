@@ -1,13 +1,16 @@
 """The whole status of a deployment as it is written to the API server."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from vlm_operator.api.names import SERVING, serving_selector
 from vlm_operator.replicas.actions import Plan
 from vlm_operator.replicas.facts import Claim, Decision, Facts, SlotFailure
+from vlm_operator.replicas.progress import Progress
 from vlm_operator.replicas.refusal import Refusal
+from vlm_operator.replicas.size import starting_size
+from vlm_operator.replicas.target import settings_of
+from vlm_operator.replicas.times import timestamp
 from vlm_operator.status.census import Census, count
 from vlm_operator.status.conditions import READY, Verdict, judge
 
@@ -19,7 +22,7 @@ CONDITION_TEXT, TEXT = 4096, 1024
 def summarise(facts: Facts, decision: Decision, plan: Plan, *, now: float) -> dict[str, Any]:
     """The status that describes the facts. Equal facts give an equal status, whatever the time."""
     census = count(facts, decision)
-    verdicts = judge(facts, decision, census, plan.waits)
+    verdicts = judge(facts, decision, census, plan)
     known = {condition["type"]: condition for condition in facts.status.get("conditions") or ()}
     status: dict[str, Any] = {
         "observedGeneration": facts.generation,
@@ -27,12 +30,15 @@ def summarise(facts: Facts, decision: Decision, plan: Plan, *, now: float) -> di
         "replicas": sum(replica.role == SERVING for replica in census.live),
         "readyReplicas": sum(replica.ready for replica in census.live),
         "servingReplicas": len(census.serving),
+        "warmReplicas": _warm(facts, census, plan),
         "drainingReplicas": len(census.draining),
         "desiredReplicas": decision.replicas,
         "gpus": census.gpus,
         "currentRevision": _current_revision(facts, census, verdicts),
-        "updatedRevision": census.target,
+        "updatedRevision": census.asked,
         "conditions": [_condition(verdict, known.get(verdict.kind), facts.generation, now=now) for verdict in verdicts],
+        "rollout": _rollout(plan.progress) if plan.progress else None,
+        "scaling": _scaling(facts, decision, now=now),
         "failures": [_failure(failure) for failure in _worst(plan.memory.failures)],
         "weights": _weights(facts.claim) if facts.claim else None,
         "sizing": _sizing(facts),
@@ -87,6 +93,49 @@ def _sizing(facts: Facts) -> Mapping[str, Any] | None:
     return {key: value for key, value in sizing.items() if value is not None} or None
 
 
+def _warm(facts: Facts, census: Census, plan: Plan) -> int | None:
+    """Ready replicas that the load does not need: those on standby, in rotation those beyond the needed number."""
+    settings = settings_of(facts)
+    if settings is None or not settings.pool_size or plan.sizes is None:
+        return None
+    if settings.standby:
+        return len(census.warm)
+    return max(0, sum(replica.ready for replica in census.live) - plan.sizes.needed)
+
+
+def _rollout(progress: Progress) -> dict[str, Any]:
+    status = {
+        "phase": progress.phase,
+        "message": shortened(progress.message, TEXT),
+        "updated": progress.updated,
+        "ready": progress.ready,
+        "lastProgressTime": timestamp(progress.since),
+        "waitingSince": timestamp(progress.waiting_since) if progress.waiting_since is not None else None,
+    }
+    return {key: value for key, value in status.items() if value is not None}
+
+
+def _scaling(facts: Facts, decision: Decision, *, now: float) -> dict[str, Any] | None:
+    """The decision, where scaling is asked for. While everything is turned off nothing is remembered of it."""
+    if not facts.accepted or facts.spec is None:
+        return facts.status.get("scaling")
+    scaling = facts.spec.scaling
+    if scaling is None or decision.replicas == 0:
+        return None
+    known = facts.status.get("scaling") or {}
+    before = facts.status.get("desiredReplicas")
+    scaled = before is not None and before != decision.replicas
+    last = timestamp(now) if scaled else known.get("lastScaleTime")
+    status = {
+        "desired": decision.replicas,
+        "reason": decision.reason,
+        "message": decision.message,
+        "lastScaleTime": last,
+        "startingReplicas": starting_size(facts) if scaling.mode != "Advisory" else None,
+    }
+    return {key: value for key, value in status.items() if value is not None}
+
+
 def _gib(number: int | None) -> str | None:
     return None if number is None else f"{number / 2**30:.2f}"
 
@@ -102,14 +151,10 @@ def _failure(failure: SlotFailure) -> dict[str, Any]:
         "message": shortened(failure.message, TEXT),
         "count": failure.count,
         "nextRetry": timestamp(failure.next_retry),
+        **({"permanent": True} if failure.permanent else {}),
     }
 
 
 def shortened(text: str, length: int) -> str:
     """The text, cut to `length` characters with a mark where it was longer."""
     return text if len(text) <= length else text[: length - 1] + "…"
-
-
-def timestamp(seconds: float) -> str:
-    """RFC 3339 with whole seconds, as Kubernetes writes it."""
-    return datetime.fromtimestamp(int(seconds), tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

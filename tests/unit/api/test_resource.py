@@ -82,25 +82,24 @@ def test_what_the_server_refuses_is_refused_with_one_finding(case: Case) -> None
         ),
         (
             MINIMAL | {"warmPool": {"size": 1, "mode": "Asleep"}},
-            'spec.warmPool.mode: is "Asleep" but must be one of InRotation, Standby; remove spec.warmPool, which'
-            + LATER,
+            'spec.warmPool.mode: is "Asleep" but must be one of InRotation, Standby',
         ),
         (
             MINIMAL | {"warmPool": {"size": 1, "mode": "standby"}},
-            'spec.warmPool.mode: is "standby" but must be one of InRotation, Standby; remove spec.warmPool, which'
-            + LATER,
+            'spec.warmPool.mode: is "standby" but must be one of InRotation, Standby; did you mean Standby?',
+        ),
+        (MINIMAL | {"warmPool": {"size": None}}, "spec.warmPool.size: is required; set it"),
+        (
+            MINIMAL | {"scaling": {"maxReplicas": 2, "policy": "x"}},
+            'spec.scaling.policy: is "x" but must be one of WorkBased, Targets; remove it, it' + LATER,
         ),
         (
-            MINIMAL | {"warmPool": {}},
-            "spec.warmPool.size: is required; remove spec.warmPool, which is not supported yet",
+            MINIMAL | {"weights": {"csi": {}}},
+            "spec.weights.csi.driver: is required; remove spec.weights.csi, which" + LATER,
         ),
         (
-            MINIMAL | {"warmPool": {"size": None}},
-            "spec.warmPool.size: is required; remove spec.warmPool, which is not supported yet",
-        ),
-        (
-            MINIMAL | {"warmPool": []},
-            "spec.warmPool: is a list but must be a map of fields; remove it, it is not supported yet",
+            MINIMAL | {"scaling": {"maxReplicas": 2, "targets": []}},
+            "spec.scaling.targets: is a list but must be a map of fields; remove it, it" + LATER,
         ),
         (
             MINIMAL | {"gpu": {"memory": 48}},

@@ -19,7 +19,13 @@ def _run(text: str, monkeypatch: pytest.MonkeyPatch) -> int:
 def test_it_prints_every_object_that_would_be_created(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["render", "-f", str(SAMPLE)]) == 0
     objects = list(yaml.safe_load_all(capsys.readouterr().out))
-    assert sorted(found["kind"] for found in objects) == ["ConfigMap", "ControllerRevision", "Pod", "Service"]
+    assert sorted(found["kind"] for found in objects) == [
+        "ConfigMap",
+        "ControllerRevision",
+        "Pod",
+        "PodDisruptionBudget",
+        "Service",
+    ]
     (pod,) = (found for found in objects if found["kind"] == "Pod")
     assert pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "2"
 
@@ -28,7 +34,7 @@ def test_it_prints_every_object_that_would_be_created(capsys: pytest.CaptureFixt
     ("change", "field"),
     [
         ({"spec": {"model": {"name": "a/b", "quantization": "awq"}}}, "spec.model.quantization"),
-        ({"spec": {"warmPool": {"size": 1}}}, "spec.warmPool"),
+        ({"spec": {"scaling": {"maxReplicas": 2, "policy": "Targets"}}}, "spec.scaling.policy"),
         ({"metadata": {"name": "With.Dots"}}, "metadata.name"),
         ({"spec": {"engine": {"args": ["--no-such-flag"]}}}, "spec.engine.args[0]"),
     ],

@@ -36,7 +36,13 @@ def test_its_pods_are_planned_and_rendered() -> None:
     pods = [manifest for manifest in found.objects if manifest["kind"] == "Pod"]
     assert [pod["spec"]["containers"][0]["command"] for pod in pods] == [["toy"], ["toy"]]
     assert pods[0]["spec"]["containers"][0]["args"] == ["--model", "/weights", "--anything", "goes"]
-    assert {manifest["kind"] for manifest in found.objects} == {"Service", "ConfigMap", "ControllerRevision", "Pod"}
+    assert {manifest["kind"] for manifest in found.objects} == {
+        "Service",
+        "ConfigMap",
+        "ControllerRevision",
+        "Pod",
+        "PodDisruptionBudget",
+    }
 
 
 QUESTIONS: list[dict[str, Any]] = [

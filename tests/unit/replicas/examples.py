@@ -9,7 +9,8 @@ from vlm_operator.engines.base import PodInputs, Resolved
 from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.facts import Facts, Replica, StoredRevision, Trouble
 from vlm_operator.replicas.ownership import Ownership
-from vlm_operator.replicas.revision import revision_manifest, revision_of
+from vlm_operator.replicas.revision import SETTINGS, revision_manifest, revision_of, settings_annotation
+from vlm_operator.replicas.settings import Settings
 
 NOW = 1_800_000_000.0
 """The present. Everything is created an hour before it."""
@@ -53,12 +54,18 @@ def resolved(of: PodInputs | None = None) -> Resolved:
 def stored(of: PodInputs | None = None, *, number: int = 1, **metadata: Any) -> StoredRevision:
     """A revision of ours as it was read."""
     revision = revision_of(of or inputs())
-    service = spec().service
-    live = revision_manifest(**PLACE, revision=revision, number=number, resolved=resolved(of), service=service)
+    settings = Settings.of(spec())
+    live = revision_manifest(
+        **PLACE,
+        revision=revision,
+        number=number,
+        resolved=resolved(of),
+        annotations={SETTINGS: settings_annotation(settings)},
+    )
     live["metadata"] |= {"uid": f"uid-of-revision-{revision}", "resourceVersion": "5"} | metadata
     name = revision_name(NAME, revision)
     return StoredRevision(
-        name=name, revision=revision, number=number, resolved=resolved(of), service=service, live=live
+        name=name, revision=revision, number=number, resolved=resolved(of), settings=settings, live=live
     )
 
 

@@ -10,12 +10,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from unit.replicas.examples import NAME, NAMESPACE, NOW, OURS, PLACE, UID, of_length, spec
-from vlm_operator.api.names import pod_labels
+from vlm_operator.api.names import SERVING, pod_labels
+from vlm_operator.api.rollout import Rollout
 from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.api.status import VLMDeploymentStatus
 from vlm_operator.engines.base import PodInputs
-from vlm_operator.replicas.actions import Action, Create, CreatePod, Delete, Outcome, Plan, Repair
-from vlm_operator.replicas.facts import Decision, Facts, Memory, Replica
+from vlm_operator.replicas.actions import Action, Create, CreatePod, Delete, Outcome, Plan, Repair, SetRole
+from vlm_operator.replicas.facts import Decision, Facts, Memory, Replica, Trouble
 from vlm_operator.replicas.plan import carried_out, plan
 from vlm_operator.replicas.reading import read_replica, read_revision
 from vlm_operator.replicas.recall import recall
@@ -46,6 +47,16 @@ class Pod:
     ready_since: float = 0.0
     terminating: bool = False
     ended: bool = False
+    annotations: dict[str, str] = field(default_factory=dict)
+    restarts: int = 0
+    work: int = 0
+    """Requests in flight."""
+    readable: bool = True
+    node: str = "node"
+    trouble: Trouble | None = None
+    """Instead of what its status says."""
+    grace: int = 0
+    deleted_at: float = 0.0
 
     @property
     def live(self) -> bool:
@@ -62,13 +73,14 @@ class Pod:
             "resourceVersion": str(self.version),
             "creationTimestamp": _timestamp(self.created_at),
             "labels": self.labels,
+            "annotations": self.annotations,
             "ownerReferences": [OURS],
         }
         if self.terminating:
-            metadata["deletionTimestamp"] = _timestamp(self.created_at)
+            metadata["deletionTimestamp"] = _timestamp(self.deleted_at + self.grace)
         pod_spec: Object = {"containers": [{"name": "engine", "image": self.image}]}
         if self.stage != "pending":
-            pod_spec["nodeName"] = "node"
+            pod_spec["nodeName"] = self.node
         return {"metadata": metadata, "spec": pod_spec, "status": self._status()}
 
     def _status(self) -> Object:
@@ -76,7 +88,15 @@ class Pod:
             return {"phase": "Failed", "reason": "Evicted", "message": "the node was low on memory"}
         since = _timestamp(self.ready_since)
         ready = {"type": "Ready", "status": "True" if self.ready else "False", "lastTransitionTime": since}
-        engine = {"name": "engine", "started": self.verified, "ready": self.ready, "state": {"running": {}}}
+        engine: Object = {
+            "name": "engine",
+            "started": self.verified,
+            "ready": self.ready,
+            "restartCount": self.restarts,
+            "state": {"running": {}},
+        }
+        if self.restarts and not self.ready:
+            engine["lastState"] = {"terminated": {"exitCode": 1, "reason": "Error", "message": "it broke"}}
         return {"phase": "Running", "conditions": [ready], "containerStatuses": [engine]}
 
 
@@ -101,12 +121,19 @@ class Cluster:
     lose_answers: bool = False
     """Pods are created, but the answer is lost on its way."""
     on_delete: Callable[[Pod], None] = lambda _: None
+    on_create: Callable[[], None] = lambda: None
+    on_role: Callable[[Pod, str], None] = lambda _, __: None
+    full: bool = False
+    """No node takes a further pod."""
+    cordoned: set[str] = field(default_factory=set)
+    decision: Decision | None = None
+    """Instead of what the spec says."""
     _serial: int = 0
 
     # -- the operator --------------------------------------------------------------------------------------------------
     def facts(self) -> Facts:
-        seen = (pod.as_object() for pod in self.pods.values() if pod.name not in self.unseen)
-        replicas = (read_replica(obj, deployment=NAME, uid=UID) for obj in seen)
+        seen = (pod for pod in self.pods.values() if pod.name not in self.unseen)
+        replicas = (self._replica(pod) for pod in seen)
         revisions = (read_revision(obj, deployment=NAME, uid=UID) for obj in self._of_kind("ControllerRevision"))
         return Facts(
             name=NAME,
@@ -123,11 +150,33 @@ class Cluster:
             status=self.status,
         )
 
+    def _replica(self, pod: Pod, *, read: bool = False) -> Replica | None:
+        """A pod as the operator reads it: one that drains is asked for its work, others when it matters."""
+        found = read_replica(pod.as_object(), deployment=NAME, uid=UID)
+        if found is None:
+            return None
+        asked = read or found.drain_started_at is not None
+        return replace(
+            found,
+            cordoned=found.node in self.cordoned,
+            routed=found.role == SERVING and found.ready,
+            in_flight=pod.work if asked and pod.readable and pod.ready else None,
+            read_at=self.now,
+            trouble=pod.trouble or found.trouble,
+        )
+
     def look(self) -> Plan:
         """One look of the operator at the deployment, from facts to status."""
         facts = self.facts()
-        decision = decide_size(facts)
+        decision = self.decision or decide_size(facts)
         made = plan(facts, decision, now=self.now)
+        if made.undecided:
+            read = {r.uid for r in made.undecided}
+            known = [
+                self._replica(pod, read=pod.uid in read) for pod in self.pods.values() if pod.name not in self.unseen
+            ]
+            facts = replace(facts, replicas=tuple(replica for replica in known if replica is not None))
+            made = plan(facts, decision, now=self.now)
         outcomes = tuple(self._carry_out(made.actions))
         done = carried_out(made, outcomes, now=self.now)
         self.memory = done.memory
@@ -149,7 +198,7 @@ class Cluster:
 
     def _carry_out(self, actions: tuple[Action, ...]) -> Iterator[Outcome]:
         """Surroundings first, then deletions, then new pods, as the runtime does."""
-        order = (Create | Repair, Delete, CreatePod)
+        order = (Create | Repair | SetRole, Delete, CreatePod)
         for kinds in order:
             for action in actions:
                 if isinstance(action, kinds):
@@ -161,6 +210,8 @@ class Cluster:
                 return self._create(action.manifest)
             case Repair():
                 return self._repair(action)
+            case SetRole():
+                return self._set_role(action)
             case CreatePod():
                 return self._create_pod(action)
             case Delete():
@@ -193,6 +244,17 @@ class Cluster:
         pod.version += 1
         return None
 
+    def _set_role(self, action: SetRole) -> Refusal | None:
+        metadata = action.patch["metadata"]
+        pod = self.pods.get(metadata["name"])
+        if pod is None or (pod.uid, str(pod.version)) != (metadata["uid"], metadata["resourceVersion"]):
+            return TAKEN
+        self.on_role(pod, action.role)
+        pod.labels = _merged(pod.labels, metadata["labels"])
+        pod.annotations = _merged(pod.annotations, metadata["annotations"])
+        pod.version += 1
+        return None
+
     def _create_pod(self, action: CreatePod) -> Refusal | None:
         self.posts += 1
         identity = action.identity
@@ -209,6 +271,7 @@ class Cluster:
             image=action.resolved.image,
             created_at=self.now,
         )
+        self.on_create()
         if self.lose_answers:
             self.unseen.add(identity.name)
             return NO_ANSWER
@@ -224,16 +287,16 @@ class Cluster:
         if (pod.uid, str(pod.version)) != (action.uid, action.resource_version):
             return TAKEN
         self.on_delete(pod)
-        self.delete(pod)
+        self.delete(pod, grace=action.grace_seconds or 0)
         return None
 
     # -- what happens to pods ------------------------------------------------------------------------------------------
-    def delete(self, pod: Pod) -> None:
+    def delete(self, pod: Pod, *, grace: int = 0) -> None:
         """A deletion by anybody. What has no node or has ended is gone at once, the others take their time."""
         if pod.ended or pod.stage == "pending":
             self.vanish(pod)
-        else:
-            pod.terminating = True
+        elif not pod.terminating:
+            pod.terminating, pod.grace, pod.deleted_at = True, grace, self.now
             pod.version += 1
 
     def vanish(self, pod: Pod) -> None:
@@ -243,7 +306,12 @@ class Cluster:
 
     def advance(self, pod: Pod) -> None:
         """One stage nearer to serving."""
-        if pod.live and pod.stage != "ready":
+        if pod.stage == "pending" and self.full:
+            pod.trouble = Trouble(
+                reason="Unschedulable", message="0/1 nodes are available: 1 Insufficient nvidia.com/gpu"
+            )
+        elif pod.live and pod.stage != "ready":
+            pod.trouble = None
             pod.stage = STAGES[STAGES.index(pod.stage) + 1]
             pod.verified = pod.ready
             pod.ready_since = self.now
@@ -256,18 +324,37 @@ class Cluster:
             pod.ready_since = self.now
             pod.version += 1
 
+    def restart_engine(self, pod: Pod) -> None:
+        """Its engine crashes and is started again by the kubelet."""
+        if pod.stage != "pending" and not pod.ended:
+            pod.stage, pod.verified, pod.restarts, pod.work = "loading", False, pod.restarts + 1, 0
+            pod.ready_since = self.now
+            pod.version += 1
+
     def end(self, pod: Pod) -> None:
         """It is evicted: it has ended and stays."""
         pod.ended = True
         pod.version += 1
 
     # -- what happens to the deployment --------------------------------------------------------------------------------
-    def edit(self, *, replicas: int | None = None, length: int | None = None) -> None:
-        """The user changes the spec; another length of the context is another revision."""
+    def edit(
+        self, *, replicas: int | None = None, length: int | None = None, rest: VLMDeploymentSpec | None = None
+    ) -> None:
+        """The user changes the spec; another length of the context is another revision, the rest is not."""
         changes: Object = {} if replicas is None else {"replicas": replicas}
+        if rest is not None:
+            changes |= {
+                name: getattr(rest, name) for name in ("scaling", "warm_pool", "rollout", "pod_disruption_budget")
+            }
         if length is not None:
             changes["model"] = of_length(length).model
         self.wanted = self.wanted.model_copy(update=changes)
+        self.generation += 1
+
+    def pause(self, paused: bool) -> None:
+        """The user stops the rollout, or lets it go on."""
+        rollout = self.wanted.rollout or Rollout.defaults()
+        self.wanted = self.wanted.model_copy(update={"rollout": rollout.model_copy(update={"paused": paused})})
         self.generation += 1
 
     # -- what can be asked ---------------------------------------------------------------------------------------------
@@ -295,13 +382,13 @@ class Cluster:
                 if pod.terminating:
                     self.vanish(pod)
                 self.advance(pod)
-            self.now = max(self.now + 1, done.next_look or 0.0)
+            self.now = self.now + 1 if moving or done.actions else max(self.now + 1, done.next_look or 0.0)
         raise AssertionError(f"not settled after {rounds} rounds: {self.pods}")
 
 
-def new_cluster(*, replicas: int, length: int = 1024) -> Cluster:
+def new_cluster(*, replicas: int, length: int = 1024, **sections: Any) -> Cluster:
     """A cluster in which the user has just created a deployment."""
-    return Cluster(wanted=spec(replicas=replicas).model_copy(update={"model": of_length(length).model}))
+    return Cluster(wanted=spec(replicas=replicas, **sections).model_copy(update={"model": of_length(length).model}))
 
 
 def _timestamp(seconds: float) -> str:

@@ -10,25 +10,47 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from unit.replicas.examples import spec
 from unit.replicas.model_cluster import QUOTA, Pod, new_cluster
+from vlm_operator.api.names import DRAINING, SERVING, WARM
+from vlm_operator.api.scalars import duration_seconds
 from vlm_operator.replicas.plan import plan
-from vlm_operator.replicas.rollout import SURGE
+from vlm_operator.replicas.settings import Settings
 from vlm_operator.replicas.size import decide_size
+from vlm_operator.replicas.sizes import Sizes, sizes_of
+from vlm_operator.replicas.times import epoch
 
 LENGTHS = (1024, 2048, 4096)
-SIZES = st.integers(0, 4)
-QUIET_ROUNDS = 40
-"""A rollout of four replicas takes two rounds for each, and rests in between take one."""
+REPLICAS = st.integers(0, 4)
+QUIET_ROUNDS = 150
+"""A rollout of four replicas takes six rounds for each, and rests in between take one."""
 choices = st.integers(0, 7)
+shapes = st.sampled_from(
+    [
+        {},
+        {"warmPool": {"size": 1, "mode": "Standby"}},
+        {"warmPool": {"size": 2, "mode": "Standby"}, "podDisruptionBudget": "None"},
+        {"warmPool": {"size": 1}},
+        {"warmPool": {"size": 2, "mode": "InRotation"}, "scaling": {"mode": "Advisory", "maxReplicas": 9}},
+        {"rollout": {"maxSurge": 0, "maxUnavailable": 1}},
+        {"rollout": {"maxSurge": 2, "maxUnavailable": 1, "autoRollback": False}},
+        {"rollout": {"type": "Recreate", "revisionHistoryLimit": 0}},
+        {"scaling": {"minReplicas": 2, "maxReplicas": 4}, "warmPool": {"size": 1, "mode": "Standby"}},
+        {"scaling": {"maxReplicas": 4}, "warmPool": {"size": 1, "mode": "InRotation"}},
+    ]
+)
+"""What else the spec says."""
 
 
 class Operations(RuleBasedStateMachine):
     """One deployment, its operator and the world around them."""
 
-    @initialize(replicas=SIZES)
-    def create(self, replicas: int) -> None:
-        self.cluster = new_cluster(replicas=replicas)
+    @initialize(replicas=REPLICAS, shape=shapes)
+    def create(self, replicas: int, shape: dict[str, Any]) -> None:
+        self.cluster = new_cluster(replicas=replicas, **shape)
         self.cluster.on_delete = self.deletion_is_safe
+        self.cluster.on_role = self.role_is_safe
+        self.cluster.on_create = self.creation_is_within_the_ceiling
 
     def chosen(self, choice: int) -> Pod:
         pods = sorted(self.cluster.pods.values(), key=lambda pod: pod.name)
@@ -36,6 +58,9 @@ class Operations(RuleBasedStateMachine):
 
     def has_pods(self) -> bool:
         return bool(self.cluster.pods)
+
+    def sizes(self) -> Sizes:
+        return sizes_of(decide_size(self.cluster.facts()), Settings.of(self.cluster.wanted))
 
     # -- the operator --------------------------------------------------------------------------------------------------
     @rule(random=st.randoms(use_true_random=False))
@@ -51,22 +76,40 @@ class Operations(RuleBasedStateMachine):
         decision, now = decide_size(facts), self.cluster.now
         assert plan(facts, decision, now=now) == plan(mixed, decision, now=now)
         self.cluster.look()
-        if not self.cluster.unseen:
-            wanted = self.cluster.wanted.replicas
-            assert len(self.cluster.live()) <= wanted + (SURGE if wanted else 0)
+
+    def keeps_the_promise(self, pod: Pod) -> None:
+        """The operator is about to take a pod out of rotation."""
+        if pod.live and pod.ready and pod.labels["vlm.dev/role"] == SERVING:
+            others = [p for p in self.cluster.ready() if p is not pod and p.labels["vlm.dev/role"] == SERVING]
+            chosen = Settings.of(self.cluster.wanted)
+            least = 0 if chosen.rollout.type == "Recreate" else self.sizes().needed - chosen.max_unavailable
+            assert len(others) >= least
+
+    def role_is_safe(self, pod: Pod, role: str) -> None:
+        if role != SERVING:
+            self.keeps_the_promise(pod)
+        if role == WARM:
+            assert not pod.verified or pod.labels["vlm.dev/role"] == DRAINING
 
     def deletion_is_safe(self, pod: Pod) -> None:
         """The operator is about to delete a pod."""
-        if pod.live and pod.ready:
-            others = [other for other in self.cluster.ready() if other is not pod]
-            assert len(others) >= self.cluster.wanted.replicas
+        self.keeps_the_promise(pod)
+        if pod.live and pod.work:
+            begun = epoch(pod.annotations["vlm.dev/drain-started-at"])
+            assert begun is not None
+            assert self.cluster.now >= begun + duration_seconds(self.cluster.wanted.drain.timeout)
+
+    def creation_is_within_the_ceiling(self) -> None:
+        if not self.cluster.unseen:
+            surge = Settings.of(self.cluster.wanted).max_surge
+            assert len(self.cluster.live()) <= self.sizes().ceiling + surge
 
     @rule()
     def restart(self) -> None:
         self.cluster.restart()
 
     # -- the user ------------------------------------------------------------------------------------------------------
-    @rule(replicas=SIZES)
+    @rule(replicas=REPLICAS)
     def resize(self, replicas: int) -> None:
         self.cluster.edit(replicas=replicas)
 
@@ -74,8 +117,12 @@ class Operations(RuleBasedStateMachine):
     def change_revision(self, length: int) -> None:
         self.cluster.edit(length=length)
 
+    @rule(shape=shapes)
+    def change_the_rest(self, shape: dict[str, Any]) -> None:
+        self.cluster.edit(rest=spec(**shape))
+
     # -- the world -----------------------------------------------------------------------------------------------------
-    @rule(seconds=st.sampled_from([1, 30, 700]))
+    @rule(seconds=st.sampled_from([1, 30, 90, 700, 2000]))
     def time_passes(self, seconds: int) -> None:
         self.cluster.now += seconds
 
@@ -93,6 +140,27 @@ class Operations(RuleBasedStateMachine):
     @rule(choice=choices)
     def one_is_not_ready_any_more(self, choice: int) -> None:
         self.cluster.flap(self.chosen(choice))
+
+    @precondition(has_pods)
+    @rule(choice=choices)
+    def an_engine_crashes(self, choice: int) -> None:
+        self.cluster.restart_engine(self.chosen(choice))
+
+    @precondition(has_pods)
+    @rule(choice=choices, work=st.integers(0, 3))
+    def requests_come_or_end(self, choice: int, work: int) -> None:
+        pod = self.chosen(choice)
+        if pod.ready and (work < pod.work or pod.labels["vlm.dev/role"] == SERVING):
+            pod.work = work
+
+    @precondition(has_pods)
+    @rule(choice=choices)
+    def an_engine_does_not_tell_its_work(self, choice: int) -> None:
+        self.chosen(choice).readable = False
+
+    @rule(cordoned=st.booleans())
+    def a_node_is_cordoned(self, cordoned: bool) -> None:
+        self.cluster.cordoned = {"node"} if cordoned else set()
 
     @precondition(has_pods)
     @rule(choice=choices)
@@ -139,18 +207,26 @@ class Operations(RuleBasedStateMachine):
         if not hasattr(self, "cluster"):
             return
         cluster = self.cluster
-        cluster.refuse, cluster.lose_answers = None, False
+        cluster.refuse, cluster.lose_answers, cluster.cordoned = None, False, set()
         cluster.unseen.clear()
+        for pod in cluster.pods.values():
+            pod.work, pod.readable = 0, True
         cluster.settle(rounds=QUIET_ROUNDS)
-        assert len(cluster.pods) == len(cluster.ready()) == cluster.wanted.replicas
-        assert {pod.labels["vlm.dev/revision"] for pod in cluster.ready()} <= {cluster.status["updatedRevision"]}
-        assert {pod.labels["vlm.dev/role"] for pod in cluster.ready()} <= {"serving"}
-        assert [cluster.condition(kind)["status"] for kind in ("Accepted", "Available", "Ready")] == ["True"] * 3
-        assert cluster.condition("Progressing")["reason"] == "Complete"
+        sizes = self.sizes()
+        assert len(cluster.pods) == len(cluster.ready()) == sizes.total
+        roles = [pod.labels["vlm.dev/role"] for pod in cluster.ready()]
+        assert (roles.count(SERVING), roles.count(WARM)) == (sizes.serving, sizes.warm)
+        revisions = {pod.labels["vlm.dev/revision"] for pod in cluster.ready()}
+        rolled_back = cluster.status.get("rollout", {}).get("phase") == "RolledBack"
+        assert len(revisions) <= 1
+        assert rolled_back == bool(revisions - {cluster.status["updatedRevision"]})
+        assert [cluster.condition(kind)["status"] for kind in ("Accepted", "Available")] == ["True"] * 2
+        assert cluster.condition("Ready")["status"] == ("False" if rolled_back else "True")
+        assert cluster.condition("Progressing")["reason"] == ("RolledBack" if rolled_back else "Complete")
         events = len(cluster.events)
         assert cluster.look().actions == ()
         assert len(cluster.events) == events
 
 
 TestOperations = Operations.TestCase
-TestOperations.settings = settings(max_examples=50, stateful_step_count=40)
+TestOperations.settings = settings(max_examples=200, stateful_step_count=50)

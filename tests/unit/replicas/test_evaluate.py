@@ -56,9 +56,11 @@ def test_names(name: Any, good: bool) -> None:
 
 
 def test_everything_that_is_wrong_is_said_at_once() -> None:
-    wrong = raw_spec(scaling={"maxReplicas": 3}, engine={"version": "0.1"})
+    wrong = raw_spec(scaling={"maxReplicas": 3, "policy": "Targets"}, engine={"version": "0.1"})
     found = evaluate(resource("Qwen", wrong), catalogue=builtin())
-    assert {"metadata.name", "spec.scaling", "spec.engine.version"} <= {finding.field for finding in found.findings}
+    assert {"metadata.name", "spec.scaling.policy", "spec.engine.version"} <= {
+        finding.field for finding in found.findings
+    }
     assert found.spec is not None
 
 
@@ -96,9 +98,9 @@ def test_what_was_accepted_before_a_newer_catalogue_goes_on_with_a_warning() -> 
 
 
 def test_what_is_wrong_in_itself_is_refused_whatever_runs() -> None:
-    found = evaluate(resource(of=raw_spec(warmPool={"size": 1})), catalogue=builtin())
+    found = evaluate(resource(of=raw_spec(engine={"version": "0.1"})), catalogue=builtin())
     counted = findings_that_count(found, revisions=[stored(found.inputs)])
-    assert "Error" in {finding.severity for finding in counted if finding.field == "spec.warmPool"}
+    assert "Error" in {finding.severity for finding in counted if finding.field == "spec.engine.version"}
 
 
 CLAIMS: list[tuple[str, int, tuple[str, ...], bool]] = [

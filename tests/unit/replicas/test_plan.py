@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from unit.replicas.examples import NAME, NAMESPACE, NOW, UID, facts, replica, resolved, spec, stored
+from unit.replicas.examples import NAME, NAMESPACE, NOW, UID, facts, loading, replica, resolved, spec, stored
 from unit.replicas.tables import table
 from vlm_operator.api.findings import Finding
 from vlm_operator.engines.base import PodIdentity
@@ -42,7 +42,7 @@ def test_no_replica_is_created_while_the_surroundings_are_waited_for() -> None:
 
 def test_a_replica_that_was_to_go_and_stayed_is_watched_for_again() -> None:
     """Its deletion was refused, and then the user wanted it after all."""
-    there = tuple(replica(slot, revision=KNOWN.revision) for slot in (0, 1))
+    there = (replica(0, revision=KNOWN.revision), loading(1, revision=KNOWN.revision))
     known = facts(spec(replicas=1), replicas=there, revisions=(KNOWN,))
     first = planned(known)
     assert first.memory.retired == {there[1].uid}
@@ -110,3 +110,11 @@ def test_a_plan_for_none_creates_nothing_but_the_surroundings() -> None:
     known = facts(spec(replicas=0))
     found = plan(known, Decision(replicas=0, reason="", message=""), now=NOW)
     assert {type(action) for action in found.actions} == {Create}
+
+
+def test_a_pool_that_nobody_knows_of_any_more_is_kept() -> None:
+    """The spec is refused, and somebody has edited what was noted of the one before."""
+    forgotten = replace(KNOWN, settings=None)
+    there = (replica(0, revision=KNOWN.revision), replica(1, revision=KNOWN.revision, role="warm"))
+    known = facts(replicas=there, revisions=(forgotten,), findings=(ERROR,), status={"desiredReplicas": 1})
+    assert not any(isinstance(action, Delete) for action in planned(known).actions)

@@ -71,6 +71,7 @@ def test_a_serving_replica() -> None:
         labels=LABELS,
         image="vllm",
         trouble=None,
+        node="n",
     )
 
 
@@ -220,13 +221,13 @@ def test_a_revision_that_is_not_ours_or_not_readable_is_none(change: dict[str, A
 
 
 @pytest.mark.parametrize(
-    "annotations", [None, {}, {"vlm.dev/service": "x"}, {"vlm.dev/service": '{"port": 0}'}], ids=str
+    "annotations", [None, {}, {"vlm.dev/settings": "x"}, {"vlm.dev/settings": '{"service": {"port": 0}}'}], ids=str
 )
-def test_settings_of_the_service_that_cannot_be_read_are_none(annotations: dict[str, str] | None) -> None:
+def test_settings_that_cannot_be_read_are_none(annotations: dict[str, str] | None) -> None:
     live = stored(annotations=annotations).live
     found = read_revision(live, deployment=NAME, uid=UID)
     assert found is not None
-    assert found.service is None
+    assert found.settings is None
 
 
 def test_a_replica_has_as_many_gpus_as_its_degrees_multiply_to() -> None:

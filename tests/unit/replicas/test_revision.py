@@ -224,7 +224,7 @@ def test_a_revision_fits_into_names_and_labels() -> None:
 
 
 def test_the_manifest_holds_all_that_pods_are_rendered_from() -> None:
-    manifest = revision_manifest(**PLACE, revision="0123456789", number=3, resolved=resolved(), service=None)
+    manifest = revision_manifest(**PLACE, revision="0123456789", number=3, resolved=resolved(), annotations={})
     assert manifest["metadata"]["name"] == "m-0123456789"
     assert manifest["metadata"]["labels"]["vlm.dev/revision"] == "0123456789"
     assert manifest["metadata"]["ownerReferences"] == [OURS | {"blockOwnerDeletion": True}]

@@ -35,3 +35,27 @@ def test_a_refused_spec_freezes_the_size(known: dict[str, Any], size: int, unrea
     found = decide_size(facts(spec(replicas=9), **REFUSED, **known, **gone))
     assert (found.replicas, found.reason) == (size, FROZEN)
     assert str(size) in found.message
+
+
+BOUNDS = {"minReplicas": 2, "maxReplicas": 4}
+STARTED: list[tuple[str, int, dict[str, Any], int]] = [
+    # sentence, spec.replicas, status.scaling, size
+    ("it starts with spec.replicas", 3, {}, 3),
+    ("not below the bounds", 1, {}, 2),
+    ("not above the bounds", 9, {}, 4),
+    ("later edits do not count", 4, {"startingReplicas": 3}, 3),
+    ("but for 0, which turns everything off", 0, {"startingReplicas": 3}, 0),
+]
+
+
+@table("asked, scaling, size", STARTED)
+def test_while_scaling_decides_the_size_lies_within_its_bounds(asked: int, scaling: dict[str, Any], size: int) -> None:
+    found = decide_size(facts(spec(replicas=asked, scaling=BOUNDS), status={"scaling": scaling}))
+    assert found.replicas == size
+
+
+def test_advice_does_not_decide() -> None:
+    advised = facts(
+        spec(replicas=9, scaling=BOUNDS | {"mode": "Advisory"}), status={"scaling": {"startingReplicas": 3}}
+    )
+    assert decide_size(advised).replicas == 9

@@ -22,7 +22,12 @@ def reasons(cluster: Cluster) -> list[str]:
 def test_a_deployment_comes_up() -> None:
     cluster = new_cluster(replicas=2)
     cluster.look()
-    assert sorted(kind for kind, _ in cluster.objects) == ["ConfigMap", "ControllerRevision", "Service"]
+    assert sorted(kind for kind, _ in cluster.objects) == [
+        "ConfigMap",
+        "ControllerRevision",
+        "PodDisruptionBudget",
+        "Service",
+    ]
     assert [pod.name[-2:] for pod in cluster.live()] == ["-0", "-1"]
     assert cluster.condition("Ready")["reason"] == "Loading"
 
@@ -53,8 +58,9 @@ def test_when_all_is_well_nothing_is_done_and_nothing_is_said() -> None:
 def test_a_rollout_never_serves_with_fewer_and_never_takes_more_than_one_gpu_beside(replicas: int) -> None:
     cluster = serving(replicas=replicas)
     cluster.edit(length=2048)
-    for _ in range(8 * replicas):
+    for _ in range(12 * replicas):
         cluster.look()
+        cluster.now += 2
         assert len(cluster.ready()) >= replicas
         assert len(cluster.live()) <= replicas + 1
         for pod in list(cluster.pods.values()):
@@ -103,6 +109,7 @@ def test_a_rollout_ends_though_an_old_replica_hangs() -> None:
     cluster.flap(hangs)
     for _ in range(20):
         cluster.look()
+        cluster.now += 60
         for pod in list(cluster.pods.values()):
             if pod.terminating:
                 cluster.vanish(pod)

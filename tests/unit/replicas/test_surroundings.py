@@ -8,14 +8,17 @@ import pytest
 from unit.replicas.examples import NOW, OLDER, PLACE, UID, facts, of_length, replica, resolved, spec, stored
 from unit.replicas.tables import table
 from vlm_operator.api.findings import Finding
-from vlm_operator.api.spec import Service
 from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.actions import Create, Delete, Repair
-from vlm_operator.replicas.children import scripts_manifest, service_manifest
+from vlm_operator.replicas.children import budget_manifest, scripts_manifest, service_manifest
 from vlm_operator.replicas.facts import Facts
+from vlm_operator.replicas.settings import Settings
+from vlm_operator.replicas.size import decide_size
+from vlm_operator.replicas.sizes import sizes_of
 from vlm_operator.replicas.surroundings import LOOK_AGAIN, Surroundings, surroundings
-from vlm_operator.replicas.target import target_of
+from vlm_operator.replicas.target import settings_of, target_of
 
+BUDGET = ("PodDisruptionBudget", "m")
 SERVICE, SCRIPTS, REVISION = ("Service", "m"), ("ConfigMap", "m-engine-scripts"), ("ControllerRevision", stored().name)
 ERROR = Finding(reason="Wrong", severity="Error", field="spec", message="wrong")
 
@@ -33,13 +36,16 @@ def objects(**metadata: Any) -> dict[tuple[str, str], dict[str, Any]]:
         SERVICE: as_held(service_manifest(**PLACE, service=spec().service), **metadata),
         SCRIPTS: as_held(scripts_manifest(**PLACE, scripts=scripts), **metadata),
         REVISION: as_held(dict(stored().live), **metadata),
+        BUDGET: as_held(budget_manifest(**PLACE, serving=1), **metadata),
     }
 
 
 def tend(known: Facts) -> Surroundings:
     target = target_of(known)
     assert target is not None
-    return surroundings(known, target, now=NOW)
+    settings = settings_of(known)
+    sizes = sizes_of(decide_size(known), settings or Settings.defaults())
+    return surroundings(known, target, settings, sizes, verdict="", now=NOW)
 
 
 def complete(**changes: Any) -> Facts:
@@ -55,10 +61,11 @@ def test_what_is_missing_is_created() -> None:
         f"create ControllerRevision {stored().name}",
         "create ConfigMap m-engine-scripts",
         "create Service m",
+        "create PodDisruptionBudget m",
     }
     assert [a.manifest["metadata"]["ownerReferences"][0]["uid"] for a in found.actions if isinstance(a, Create)] == [
         UID
-    ] * 3
+    ] * 4
 
 
 def test_what_is_right_is_left_alone() -> None:
@@ -84,7 +91,7 @@ def test_an_edit_is_repaired(place: tuple[str, str], edit: dict[str, Any], named
 
 
 def test_a_service_follows_the_spec() -> None:
-    repair = tend(complete(spec=spec(service={"port": 80}))).actions[0]
+    (repair, _) = tend(complete(spec=spec(service={"port": 80}))).actions
     assert isinstance(repair, Repair)
     assert repair.kind == "Service"
     assert repair.patch["spec"]["ports"][0]["port"] == 80
@@ -99,7 +106,7 @@ def test_a_port_that_somebody_added_is_taken_away() -> None:
     assert [port["name"] for port in repair.patch["spec"]["ports"]] == ["http"]
 
 
-@pytest.mark.parametrize("place", [SERVICE, SCRIPTS, REVISION])
+@pytest.mark.parametrize("place", [SERVICE, SCRIPTS, REVISION, BUDGET])
 @pytest.mark.parametrize(
     "metadata",
     [{"ownerReferences": [OLDER]}, {"deletionTimestamp": "2027-01-15T08:00:00Z"}],
@@ -113,15 +120,14 @@ def test_what_is_leaving_is_waited_for(place: tuple[str, str], metadata: dict[st
     assert wait.message.startswith(f"{place[0]} {place[1]} is being deleted, or of the previous deployment")
 
 
-@pytest.mark.parametrize("place", [SERVICE, SCRIPTS, REVISION])
+@pytest.mark.parametrize("place", [SERVICE, SCRIPTS, REVISION, BUDGET])
 def test_an_orphan_is_not_adopted_and_the_command_to_remove_it_is_given(place: tuple[str, str]) -> None:
     found = tend(complete(objects=objects() | {place: objects(ownerReferences=[])[place]}))
     assert found.actions == ()
     (wait,) = found.waits
     assert (wait.reason, wait.until) == (f"{place[0]}NameTaken", NOW + LOOK_AGAIN)
-    assert (
-        "kubectl delete pods,services,configmaps,controllerrevisions -n models -l vlm.dev/deployment=m" in wait.message
-    )
+    kinds = "pods,services,configmaps,controllerrevisions,poddisruptionbudgets"
+    assert f"kubectl delete {kinds} -n models -l vlm.dev/deployment=m" in wait.message
 
 
 def test_while_own_replicas_live_the_advised_command_does_not_select_them() -> None:
@@ -132,7 +138,7 @@ def test_while_own_replicas_live_the_advised_command_does_not_select_them() -> N
 
 
 @pytest.mark.parametrize("labels", [None, {}, {"vlm.dev/deployment": "other"}])
-@pytest.mark.parametrize("place", [SERVICE, SCRIPTS, REVISION])
+@pytest.mark.parametrize("place", [SERVICE, SCRIPTS, REVISION, BUDGET])
 def test_a_strangers_object_is_not_touched(place: tuple[str, str], labels: dict[str, str] | None) -> None:
     found = tend(complete(objects=objects() | {place: objects(ownerReferences=[], labels=labels)[place]}))
     assert found.actions == ()
@@ -144,7 +150,11 @@ def test_a_strangers_object_is_not_touched(place: tuple[str, str], labels: dict[
 def test_what_is_not_taken_is_tended_meanwhile() -> None:
     held = {SERVICE: objects(ownerReferences=[])[SERVICE]}
     found = tend(facts(objects=held))
-    assert sorted(action.sentence.split()[1] for action in found.actions) == ["ConfigMap", "ControllerRevision"]
+    assert sorted(action.sentence.split()[1] for action in found.actions) == [
+        "ConfigMap",
+        "ControllerRevision",
+        "PodDisruptionBudget",
+    ]
     assert [wait.reason for wait in found.waits] == ["ServiceNameTaken"]
 
 
@@ -204,7 +214,7 @@ def test_while_a_spec_is_refused_the_service_is_kept_as_it_was_accepted(unreadab
 
 
 def test_when_nobody_knows_how_the_service_was_accepted_it_is_left_alone() -> None:
-    unknown = replace(stored(), service=None)
+    unknown = replace(stored(), settings=None)
     bent = objects()
     bent[SERVICE] = bent[SERVICE] | {"spec": {}}
     known = complete(objects=bent, revisions=(unknown,), findings=(ERROR,))
@@ -218,7 +228,7 @@ def test_what_is_accepted_is_kept_beside_the_revision() -> None:
     assert isinstance(repair, Repair)
     assert (repair.kind, repair.patch["metadata"]["name"]) == REVISION
     (kept,) = repair.patch["metadata"]["annotations"].values()
-    assert Service.model_validate_json(kept).port == 80
+    assert Settings.model_validate_json(kept).service.port == 80
 
 
 def test_pods_of_a_stored_revision_are_rendered_from_it() -> None:

@@ -1,14 +1,16 @@
 """Every condition with every reason: one row for each situation that a user can get into."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
-from unit.replicas.examples import TROUBLE, facts, flapping, loading, of_length, pending, replica, spec, stored
+from unit.replicas.examples import NOW, TROUBLE, facts, flapping, loading, of_length, pending, replica, spec, stored
 from unit.replicas.tables import table
 from unit.sizing.subjects import subject
 from vlm_operator.api.findings import Finding
 from vlm_operator.replicas.actions import Wait
 from vlm_operator.replicas.facts import Claim, Facts, Replica, Trouble
+from vlm_operator.replicas.plan import plan
 from vlm_operator.replicas.size import decide_size
 from vlm_operator.sizing.assess import assess
 from vlm_operator.status.census import count
@@ -31,7 +33,8 @@ def old(slot: int, make: Any = replica, **changes: Any) -> Replica:
 def judged(*replicas: Replica, waits: tuple[Wait, ...] = (), **known: Any) -> dict[str, Verdict]:
     given: Facts = facts(**({"of": SPEC, "replicas": replicas, "revisions": (NEW, OLD)} | known))
     decision = decide_size(given)
-    return {verdict.kind: verdict for verdict in judge(given, decision, count(given, decision), waits)}
+    made = replace(plan(given, decision, now=NOW), waits=waits)
+    return {verdict.kind: verdict for verdict in judge(given, decision, count(given, decision), made)}
 
 
 def wait(reason: str) -> tuple[Wait, ...]:
