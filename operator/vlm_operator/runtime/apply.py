@@ -11,11 +11,11 @@ from functools import partial
 
 from vlm_operator.engines.base import sibling
 from vlm_operator.engines.registry import engine
-from vlm_operator.replicas.actions import Action, Create, CreatePod, Delete, Outcome, Repair
+from vlm_operator.replicas.actions import Action, Create, CreatePod, Delete, Outcome, Repair, SetRole
 from vlm_operator.replicas.refusal import Refusal
 from vlm_operator.runtime.cache import Cache, Key
 from vlm_operator.runtime.gather import Gatherer
-from vlm_operator.runtime.kinds import BY_NAME, POD
+from vlm_operator.runtime.kinds import BY_NAME, POD, Kind
 from vlm_operator.runtime.kube import Kube, KubeError, Object
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class Applier:
 
     async def apply(self, key: Key, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """Try every action; new replicas only when what must stand around them does."""
-        around = [action for action in actions if isinstance(action, Create | Repair)]
+        around = [action for action in actions if isinstance(action, Create | Repair | SetRole)]
         deletions = [action for action in actions if isinstance(action, Delete)]
         replicas = [action for action in actions if isinstance(action, CreatePod)]
         outcomes, pods = await asyncio.gather(
@@ -75,16 +75,21 @@ class Applier:
             return error.refusal
         return None
 
-    async def _set_up(self, action: Create | Repair) -> None:
-        await (self._create(action.manifest) if isinstance(action, Create) else self._repair(action))
+    async def _set_up(self, action: Create | Repair | SetRole) -> None:
+        match action:
+            case Create():
+                await self._create(action.manifest)
+            case Repair():
+                await self._change(BY_NAME[action.kind], action.patch)
+            case SetRole():
+                await self._change(POD, action.patch)
 
     async def _create(self, manifest: Object) -> None:
         kind = BY_NAME[manifest["kind"]]
         self._cache.put(kind, await self._kube.create(kind, manifest))
 
-    async def _repair(self, action: Repair) -> None:
-        kind = BY_NAME[action.kind]
-        self._cache.put(kind, await self._kube.change(kind, action.patch))
+    async def _change(self, kind: Kind, patch: Object) -> None:
+        self._cache.put(kind, await self._kube.change(kind, patch))
 
     async def _delete(self, key: Key, action: Delete) -> None:
         kind = BY_NAME[action.kind]
@@ -125,6 +130,8 @@ def _place(action: Action) -> tuple[str, str]:
     match action:
         case CreatePod():
             return POD.kind, action.identity.name
+        case SetRole():
+            return POD.kind, action.name
         case Delete():
             return action.kind, action.name
         case Repair():

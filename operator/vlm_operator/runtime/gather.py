@@ -9,7 +9,7 @@ from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.engines.base import Engine
 from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.evaluate import Judgement, evaluate, findings_that_count
-from vlm_operator.replicas.facts import Claim, Facts, GpuNode, Seen, StoredRevision
+from vlm_operator.replicas.facts import Claim, Facts, GpuNode, Replica, Seen, StoredRevision
 from vlm_operator.replicas.ownership import Ownership, ownership
 from vlm_operator.replicas.reading import read_replica, read_revision, revision_of
 from vlm_operator.runtime.cache import Cache, Key, key_of
@@ -46,7 +46,7 @@ class Gatherer:
         self._cache = cache
         self._catalogue = catalogue
         self._judged: dict[str, tuple[object, Judgement]] = {}
-        self._nodes = Nodes(kube)
+        self.nodes = Nodes(kube)
         self._claims: dict[tuple[str, str], _Known] = {}
         self._evidence = EvidenceReader(kube, look_again=look_again)
         self._strangers: dict[Key, set[tuple[str, str]]] = {}
@@ -70,7 +70,7 @@ class Gatherer:
         if unlisted is not None:
             raise unlisted
         await self._look_for(key, expected)
-        judged = self._judge(resource, await self._nodes.gpu_nodes())
+        judged = self._judge(resource, await self.nodes.gpu_nodes())
         claim = await self._claim(key[0], judged.spec)
         children = self._cache.children(key)
         uid = resource["metadata"]["uid"]
@@ -89,9 +89,9 @@ class Gatherer:
             generation=resource["metadata"]["generation"],
             spec=judged.spec,
             inputs=judged.inputs,
-            findings=findings_that_count(judged, revisions=revisions, claim=claim),
+            findings=findings_that_count(judged, revisions=revisions, claim=claim, status=resource.get("status")),
             assessment=judged.assessment,
-            replicas=tuple(sorted((pod for pod in pods if pod is not None), key=lambda pod: pod.name)),
+            replicas=tuple(sorted((self._placed(pod) for pod in pods if pod is not None), key=lambda pod: pod.name)),
             revisions=revisions,
             objects={place: obj for place, obj in children.items() if place[0] != POD.kind},
             claim=claim,
@@ -143,6 +143,14 @@ class Gatherer:
         for seen in expected:
             if seen.uid not in there:
                 await self.look_at(key, (POD.kind, seen.name))
+
+    def stands_on(self, key: Key, nodes: frozenset[str]) -> bool:
+        """Whether a replica of the deployment is on one of the nodes."""
+        pods = (obj for (kind, _), obj in self._cache.children(key).items() if kind == POD.kind)
+        return any((pod.get("spec") or {}).get("nodeName") in nodes for pod in pods)
+
+    def _placed(self, replica: Replica) -> Replica:
+        return replace(replica, cordoned=True) if replica.node in self.nodes.cordoned else replica
 
     async def _claim(self, namespace: str, spec: VLMDeploymentSpec | None) -> Claim | None:
         source = spec.weights.persistent_volume_claim if spec is not None else None

@@ -37,6 +37,8 @@ CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap", DEPLOYMENT_LABEL)
 CONTROLLER_REVISION = Kind(
     "apps", "v1", "controllerrevisions", "ControllerRevision", DEPLOYMENT_LABEL, keeps_bytes=True
 )
+BUDGET = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", DEPLOYMENT_LABEL)
+ENDPOINT_SLICE = Kind("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
 CLAIM = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 STORAGE_CLASS = Kind("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
 NODE = Kind("", "v1", "nodes", "Node", namespaced=False)
@@ -44,6 +46,6 @@ EVENT = Kind("events.k8s.io", "v1", "events", "Event")
 LEASE = Kind("coordination.k8s.io", "v1", "leases", "Lease", ",".join(f"{k}={v}" for k, v in LEASE_LABELS.items()))
 REVIEWS = Kind("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False)
 
-CHILDREN = (POD, SERVICE, CONFIG_MAP, CONTROLLER_REVISION)
+CHILDREN = (POD, SERVICE, CONFIG_MAP, CONTROLLER_REVISION, BUDGET)
 WATCHED = (VLM_DEPLOYMENT, *CHILDREN)
 BY_NAME = {kind.kind: kind for kind in WATCHED}

@@ -103,10 +103,13 @@ class Kube:
         answer = await self._call("POST", REVIEWS.path(), body=body, verb="create", kind=REVIEWS.plural)
         return bool(answer["status"]["allowed"])
 
-    async def list(self, kind: Kind, *, namespace: str | None) -> tuple[list[Object], int]:
-        """All objects of a kind that its selector allows, and the resourceVersion of the list."""
+    async def list(
+        self, kind: Kind, *, namespace: str | None, selector: str = "", fields: str = ""
+    ) -> tuple[list[Object], int]:
+        """All objects of a kind with labels that its selector, or the given one, allows; the resourceVersion of the list."""
         items: list[Object] = []
-        query: dict[str, Any] = {"limit": PAGE} | ({"labelSelector": kind.selector} if kind.selector else {})
+        selectors = {"labelSelector": selector or kind.selector, "fieldSelector": fields}
+        query: dict[str, Any] = {"limit": PAGE} | {name: value for name, value in selectors.items() if value}
         while True:
             page = await self._call("GET", kind.path(namespace=namespace), query=query, verb="list", kind=kind.plural)
             items.extend(page["items"])

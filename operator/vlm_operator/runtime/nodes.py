@@ -24,6 +24,19 @@ class Nodes:
         self._read_again_at = float("-inf")
         self._reading = asyncio.Lock()
         self._told = ""
+        self.cordoned: frozenset[str] = frozenset()
+        """Names of the nodes that are to be emptied."""
+
+    async def changed_cordons(self) -> frozenset[str]:
+        """Read which nodes are cordoned; the names of those that were not before, or are not any more."""
+        try:
+            nodes, _ = await self._kube.list(NODE, namespace=None, fields="spec.unschedulable=true")
+        except KubeError as error:
+            # What may not be read is told where the nodes are read as a whole.
+            log.debug("cordoned nodes cannot be read: %s", error)
+            return frozenset()
+        before, self.cordoned = self.cordoned, frozenset(node["metadata"]["name"] for node in nodes)
+        return before ^ self.cordoned
 
     async def gpu_nodes(self) -> tuple[GpuNode, ...]:
         """Nodes with extended resources, none where they may not be read. Raises `KubeError` while nothing is known of them."""

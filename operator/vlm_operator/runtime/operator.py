@@ -29,6 +29,7 @@ from vlm_operator.runtime.kinds import CHILDREN, VLM_DEPLOYMENT, Kind
 from vlm_operator.runtime.kube import NOT_DONE, Kube, KubeError
 from vlm_operator.runtime.lease import Durations, Lease
 from vlm_operator.runtime.neighbours import Neighbours
+from vlm_operator.runtime.observe import Observer
 from vlm_operator.runtime.pods import Pods
 from vlm_operator.runtime.publish import Publisher
 from vlm_operator.runtime.queue import WorkQueue
@@ -43,6 +44,8 @@ Client = TypeVar("Client", Kube, Pods)
 
 RESTART_AFTER = 1.0
 """Seconds until everything is started again after the watches ended."""
+CORDONS_READ_EVERY = 15.0
+"""Seconds between two looks at which nodes are cordoned."""
 CRD_RETRY = 2.0
 """Seconds between tries of the first full list, while the API server or the CRD is missing."""
 UNLISTED_RETRY = 10.0
@@ -70,8 +73,10 @@ class Operator:
         self._cache = Cache()
         self._queue: WorkQueue[Key] = WorkQueue()
         self._gatherer = Gatherer(kube, self._cache, catalogue, look_again=self._queue.add)
+        self._observer = Observer(kube, pods, self._cache, self._queue.add)
         self._reconciler = Reconciler(
             self._gatherer,
+            self._observer,
             Applier(kube, self._cache, self._gatherer),
             Publisher(kube, self._cache, instance=socket.gethostname()[:128]),
             crowded=lambda: len(self._queue) > 0,
@@ -112,7 +117,15 @@ class Operator:
         # The watches may be behind the last deeds of another operator.
         await self._first_list()
         workers = [self._queue.work(self._look, on_error=self._complain) for _ in range(self._settings.workers)]
-        await asyncio.gather(*workers)
+        await asyncio.gather(*workers, self._observer.verify(), self._follow_cordons())
+
+    async def _follow_cordons(self) -> None:
+        """Have deployments with replicas on nodes that are to be emptied, or not any more, looked at."""
+        while True:
+            changed = await self._gatherer.nodes.changed_cordons()
+            if changed:
+                self._enqueue({key for key in self._cache.deployments() if self._gatherer.stands_on(key, changed)})
+            await asyncio.sleep(CORDONS_READ_EVERY)
 
     async def _look(self, key: Key) -> float | None:
         with telemetry.RECONCILE_SECONDS.time():

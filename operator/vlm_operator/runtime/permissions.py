@@ -12,9 +12,11 @@ from typing import Any
 
 from vlm_operator.api.names import OPERATOR
 from vlm_operator.runtime.kinds import (
+    BUDGET,
     CLAIM,
     CONFIG_MAP,
     CONTROLLER_REVISION,
+    ENDPOINT_SLICE,
     EVENT,
     LEASE,
     NODE,
@@ -88,7 +90,9 @@ PERMISSIONS: tuple[Permission, ...] = (
         "gone; the admission plugin OwnerReferencesPermissionEnforcement asks for it. No finalizer is set",
     ),
     *_children(POD, what="the replicas"),
-    Permission(verb="patch", kind=POD, why="put back labels and the engine's image that somebody changed"),
+    Permission(
+        verb="patch", kind=POD, why="take replicas into rotation and out of it, put back labels and the engine's image"
+    ),
     Permission(verb="delete", kind=POD, why="remove replicas that are surplus, outdated or have failed"),
     Permission(
         verb="get",
@@ -105,9 +109,17 @@ PERMISSIONS: tuple[Permission, ...] = (
     Permission(
         verb="patch",
         kind=CONTROLLER_REVISION,
-        why="number a revision that is wanted again as the newest, and put back labels that somebody changed",
+        why="number a revision that is wanted again as the newest, note that it was available or failed, put back labels",
     ),
     Permission(verb="delete", kind=CONTROLLER_REVISION, why="remove revisions beyond the history limit"),
+    *_children(BUDGET, what="the PodDisruptionBudgets"),
+    Permission(
+        verb="patch", kind=BUDGET, why="follow the number of serving replicas, and put back what somebody changed"
+    ),
+    Permission(verb="delete", kind=BUDGET, why="remove one that spec.podDisruptionBudget does not want any more"),
+    Permission(
+        verb="list", kind=ENDPOINT_SLICE, why="tell whether clients are still sent to a replica that is to leave"
+    ),
     Permission(verb="get", kind=CLAIM, why="tell whether the claim with the weights exists and is bound"),
     Permission(verb="create", kind=EVENT, why="record events about VLMDeployments"),
     Permission(

@@ -14,6 +14,7 @@ from vlm_operator.runtime.apply import Applier
 from vlm_operator.runtime.cache import Key
 from vlm_operator.runtime.gather import Gatherer
 from vlm_operator.runtime.kube import NOT_DONE, KubeError
+from vlm_operator.runtime.observe import Observer
 from vlm_operator.runtime.publish import Publisher
 from vlm_operator.status.events import deeds, turns
 from vlm_operator.status.summary import summarise
@@ -36,6 +37,7 @@ class Reconciler:
     def __init__(
         self,
         gatherer: Gatherer,
+        observer: Observer,
         applier: Applier,
         publisher: Publisher,
         *,
@@ -43,6 +45,7 @@ class Reconciler:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._gatherer = gatherer
+        self._observer = observer
         self._applier = applier
         self._publisher = publisher
         self._clock = clock
@@ -57,11 +60,15 @@ class Reconciler:
         if facts is None:
             self._memories.pop(key, None)
             self._unwritten.discard(key)
+            self._observer.forget(key)
             return None
         now = self._clock()
 
         decision = decide_size(facts)
         made = plan(facts, decision, now=now)
+        if made.undecided:
+            facts = await self._observer.work(facts, made.undecided)
+            made = plan(facts, decision, now=now)
         if facts.memory.revision and made.creates:
             # What is missing may have gone with the deployment, whose own event may be late.
             live = await self._told(key, self._gatherer.read_again(key))
@@ -104,7 +111,8 @@ class Reconciler:
         facts = await self._told(key, self._gatherer.gather(key, expected=memory.expected))
         if facts is None:
             return None
-        return replace(facts, memory=memory if uid == facts.uid else recall(facts.status))
+        facts = replace(facts, memory=memory if uid == facts.uid else recall(facts.status))
+        return self._observer.complete(key, facts)
 
     async def _told(self, key: Key, reading: Awaitable[T]) -> T:
         """Read; where a permission for it is missing, say so in the status."""

@@ -4,16 +4,38 @@ from typing import Any, cast
 
 from unit.replicas.examples import NAME, NAMESPACE, NOW, raw_spec
 from unit.runtime.small_api import SmallApi
+from vlm_operator.engines.question import Verdict
+from vlm_operator.engines.work import Work
 from vlm_operator.runtime.apply import Applier
 from vlm_operator.runtime.cache import Cache
 from vlm_operator.runtime.gather import Gatherer
 from vlm_operator.runtime.kinds import CLAIM, POD, VLM_DEPLOYMENT
 from vlm_operator.runtime.kube import Kube
+from vlm_operator.runtime.observe import Observer
+from vlm_operator.runtime.pods import Pods
 from vlm_operator.runtime.publish import Publisher
 from vlm_operator.runtime.reconcile import Reconciler
 from vlm_operator.sizing.catalogue.loading import builtin
 
 KEY = (NAMESPACE, NAME)
+
+
+class SmallPods:
+    """What engines answer, by the addresses of their pods: they are idle and alive unless a test says otherwise."""
+
+    def __init__(self) -> None:
+        self.busy: dict[str, int | None] = {}
+        self.dead: dict[str, str] = {}
+        self.asked: list[str] = []
+
+    async def work(self, address: str, **_: object) -> Work:
+        self.asked.append(address)
+        in_flight = self.busy.get(address, 0)
+        return Work(in_flight=in_flight, running=in_flight, waiting=0, generated_tokens=0, alive=in_flight is not None)
+
+    async def verify(self, address: str, **_: object) -> Verdict:
+        self.asked.append(address)
+        return Verdict(alive=address not in self.dead, message=self.dead.get(address, "answered"))
 
 
 class House:
@@ -22,6 +44,7 @@ class House:
     def __init__(self, **sections: Any) -> None:
         self.cache = Cache()
         self.api = SmallApi(self.cache)
+        self.engines = SmallPods()
         self.now = NOW
         self.crowded = False
         self.api.hold(
@@ -36,8 +59,17 @@ class House:
         self.gatherer = Gatherer(kube, self.cache, builtin())
         applier = Applier(kube, self.cache, self.gatherer)
         publisher = Publisher(kube, self.cache, instance="test")
+        self.woken: list[tuple[str, str]] = []
+        self.observer = Observer(
+            kube, cast("Pods", self.engines), self.cache, self.woken.append, clock=lambda: self.now
+        )
         self.reconciler = Reconciler(
-            self.gatherer, applier, publisher, crowded=lambda: self.crowded, clock=lambda: self.now
+            self.gatherer,
+            self.observer,
+            applier,
+            publisher,
+            crowded=lambda: self.crowded,
+            clock=lambda: self.now,
         )
 
     def create(self, **sections: Any) -> None:
@@ -69,7 +101,8 @@ class House:
             pod = self.api.objects["Pod", name]
             ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2027-01-15T08:00:00Z"}
             engine = {"name": "engine", "started": True, "ready": True, "state": {"running": {}}}
-            status = {"phase": "Running", "conditions": [ready], "containerStatuses": [engine]}
+            address = f"198.18.0.{name.rpartition('-')[2]}"
+            status = {"phase": "Running", "podIP": address, "conditions": [ready], "containerStatuses": [engine]}
             self.api.hold(POD, pod | {"spec": pod["spec"] | {"nodeName": "n"}, "status": status}, watched=True)
 
     def fail(self, name: str) -> None:
@@ -89,6 +122,9 @@ class House:
 
     def condition(self, kind: str) -> str:
         return next(f"{c['status']}/{c['reason']}" for c in self.status()["conditions"] if c["type"] == kind)
+
+    def condition_message(self, kind: str) -> str:
+        return next(str(c["message"]) for c in self.status()["conditions"] if c["type"] == kind)
 
     def reasons(self) -> list[str]:
         return [event["reason"] for event in self.api.events]

@@ -38,7 +38,14 @@ class SmallApi:
         self._called("get")
         return self.objects.get((kind.kind, name))
 
-    async def list(self, kind: Kind, *, namespace: str | None) -> tuple[builtins.list[Object], int]:  # noqa: ARG002
+    async def list(
+        self,
+        kind: Kind,
+        *,
+        namespace: str | None,  # noqa: ARG002
+        selector: str = "",  # noqa: ARG002
+        fields: str = "",  # noqa: ARG002
+    ) -> tuple[builtins.list[Object], int]:
         self._called("list")
         return [obj for place, obj in self.objects.items() if place[0] == kind.kind], self._version
 

@@ -13,18 +13,29 @@ from unit.runtime.reconcile_world import KEY, House
 from vlm_operator.api.names import DEPLOYMENT_LABEL, RESTARTED_AT
 from vlm_operator.replicas.evaluate import Judgement, evaluate
 from vlm_operator.runtime import gather, publish
-from vlm_operator.runtime.kinds import CLAIM, CONFIG_MAP, CONTROLLER_REVISION, POD, SERVICE, VLM_DEPLOYMENT, Kind
+from vlm_operator.runtime.kinds import (
+    BUDGET,
+    CLAIM,
+    CONFIG_MAP,
+    CONTROLLER_REVISION,
+    POD,
+    SERVICE,
+    VLM_DEPLOYMENT,
+    Kind,
+)
 from vlm_operator.runtime.kube import KubeError
 from vlm_operator.runtime.reconcile import CLAIM_RECHECK
 
 OVERLOADED = KubeError(429, "TooManyRequests", "slow down", retry_after=7)
 NO_RIGHT = KubeError(403, "Forbidden", 'User "operator" cannot list resource "pods"')
+GIVEN_UP_AFTER = 1800.0
+"""Seconds until the rollout of a first revision would be given up."""
 QUOTA = KubeError(403, "Forbidden", "exceeded quota: gpus")
 
 
 async def test_a_deployment_comes_up() -> None:
     house = House(replicas=2)
-    assert await house.look() is None
+    assert await house.look() == GIVEN_UP_AFTER
     assert house.condition("Ready") == "False/Loading"
     assert [name[-2:] for name in house.pods()] == ["-0", "-1"]
     house.make_ready()
@@ -41,7 +52,7 @@ async def test_while_others_wait_for_their_replicas_a_status_is_left_to_the_next
     assert len(house.pods()) == 1
     assert house.reasons() == ["ReplicaCreated"]
     assert "status" not in house.api.objects["VLMDeployment", NAME]
-    assert await house.look() is None
+    assert await house.look() == GIVEN_UP_AFTER
     assert house.condition("Ready") == "False/Loading"
 
 
@@ -50,7 +61,7 @@ async def test_but_not_again_and_again() -> None:
     house.crowded = True
     await house.look()
     house.edit(replicas=2)
-    assert await house.look() is None
+    assert await house.look() == GIVEN_UP_AFTER
     assert len(house.pods()) == 2
     assert house.status()["replicas"] == 2
     house.edit(replicas=3)
@@ -173,7 +184,7 @@ async def test_a_strangers_service_is_reported_watched_over_and_never_touched() 
     assert house.api.objects["Service", NAME] == service
 
     house.api.lose(SERVICE, NAME, watched=False)
-    assert await house.look() is None
+    assert await house.look() == GIVEN_UP_AFTER
     assert len(house.pods()) == 1
     assert house.condition("Available") == "False/Loading"
 
@@ -198,7 +209,7 @@ async def test_an_overloaded_api_server_is_left_to_the_queue_to_try_again() -> N
     assert raised.value.retry_after == 7
     assert house.condition("Available") == "False/Loading", "the status is written all the same"
     house.api.refusals.clear()
-    assert await house.look() is None
+    assert await house.look() == GIVEN_UP_AFTER
     assert len(house.pods()) == 2
 
 
@@ -364,12 +375,12 @@ async def test_a_new_deployment_of_the_name_starts_without_the_old_ones_memory()
     await house.look()
     house.api.refusals.clear()
     assert await house.look() == 5.0
-    for kind in (CONFIG_MAP, CONTROLLER_REVISION, SERVICE, VLM_DEPLOYMENT):
+    for kind in (BUDGET, CONFIG_MAP, CONTROLLER_REVISION, SERVICE, VLM_DEPLOYMENT):
         for held, name in list(house.api.objects):
             if held == kind.kind:
                 house.api.lose(kind, name)
     house.create(replicas=1)
-    assert await house.look() is None
+    assert await house.look() == GIVEN_UP_AFTER
     assert len(house.pods()) == 1
 
 

@@ -1,0 +1,185 @@
+"""What replicas themselves know: how busy they are while they drain, and whether those on standby are still alive.
+
+Pods are read beside the looks, so that an engine that answers late delays nobody; each answer brings about the next look.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from zlib import crc32
+
+from vlm_operator.api.names import DRAINING, WARM
+from vlm_operator.engines.registry import engine
+from vlm_operator.replicas.draining import READ_AGAIN
+from vlm_operator.replicas.facts import Facts, Replica, StoredRevision
+from vlm_operator.replicas.reading import read_replica
+from vlm_operator.runtime.cache import Cache, Key
+from vlm_operator.runtime.kinds import ENDPOINT_SLICE
+from vlm_operator.runtime.kube import Kube, KubeError
+from vlm_operator.runtime.pods import Pods
+
+log = logging.getLogger(__name__)
+
+VERIFY_EVERY = 300.0
+"""Seconds between two requests to a replica on standby."""
+VERIFY_AGAIN = 30.0
+"""Seconds after one that was not answered as it should be: twice in a row, and the replica is replaced."""
+VERIFY_ROUND = 10.0
+"""Seconds between two looks at which of them are due."""
+SERVICE_NAME = "kubernetes.io/service-name"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What one read of a draining replica found."""
+
+    routed: bool | None
+    in_flight: int | None
+    at: float
+
+
+class Observer:
+    """Reads pods and endpoints; never writes. `wake` has the deployment looked at again."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        pods: Pods,
+        cache: Cache,
+        wake: Callable[[Key], None],
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._kube = kube
+        self._pods = pods
+        self._cache = cache
+        self._wake = wake
+        self._clock = clock
+        self._reads: dict[str, asyncio.Task[None]] = {}
+        self._readings: dict[str, Reading] = {}
+        self._standing_by: dict[Key, list[tuple[Replica, StoredRevision]]] = {}
+        self._asked: dict[str, float] = {}
+        self._doubted: set[str] = set()
+        self._sick: dict[str, str] = {}
+        self._told: dict[Key, str] = {}
+
+    def complete(self, key: Key, facts: Facts) -> Facts:
+        """The facts with what is known of the replicas' own words. From now on those that drain or stand by are asked."""
+        revisions = {known.revision: known for known in facts.revisions}
+        for replica in facts.replicas:
+            if replica.live and replica.role == DRAINING and not replica.loading:
+                self._read(key, replica, facts.revisions)
+        standing_by = [r for r in facts.replicas if r.live and r.ready and r.role == WARM and r.revision in revisions]
+        self._standing_by[key] = [(replica, revisions[replica.revision]) for replica in standing_by]
+        return replace(facts, replicas=tuple(map(self._completed, facts.replicas)))
+
+    def forget(self, key: Key) -> None:
+        """Ask no replica of a deployment that is gone."""
+        self._standing_by.pop(key, None)
+        self._told.pop(key, None)
+
+    async def work(self, facts: Facts, replicas: Iterable[Replica]) -> Facts:
+        """The facts with the work in flight of some replicas, read now."""
+        asked = {replica.uid: replica for replica in replicas}
+        found = await asyncio.gather(*(self._in_flight(replica, facts.revisions) for replica in asked.values()))
+        known = dict(zip(asked, found, strict=True))
+        return replace(
+            facts, replicas=tuple(replace(r, in_flight=known.get(r.uid, r.in_flight)) for r in facts.replicas)
+        )
+
+    async def verify(self) -> None:
+        """Ask replicas on standby, for ever: each every five minutes, and not all at once."""
+        while True:
+            there = [(key, *found) for key, standing_by in self._standing_by.items() for found in standing_by]
+            uids = {replica.uid for _, replica, _ in there}
+            self._asked = {uid: at for uid, at in self._asked.items() if uid in uids}
+            self._sick = {uid: words for uid, words in self._sick.items() if uid in uids}
+            self._doubted &= uids
+            await asyncio.gather(*(self._verify(*one) for one in there if self._due(one[1].uid)))
+            await asyncio.sleep(VERIFY_ROUND)
+
+    def _due(self, uid: str) -> bool:
+        """Whether a replica is to be asked now. The first time is spread by its uid."""
+        now = time.monotonic()
+        asked = self._asked.setdefault(uid, now - crc32(uid.encode()) % int(VERIFY_EVERY))
+        return now - asked >= (VERIFY_AGAIN if uid in self._doubted else VERIFY_EVERY)
+
+    def _completed(self, replica: Replica) -> Replica:
+        if replica.uid in self._sick and replica.role == WARM:
+            return replace(replica, sick=self._sick[replica.uid])
+        reading = self._readings.get(replica.uid)
+        if reading is None or replica.role != DRAINING:
+            return replica
+        return replace(replica, routed=reading.routed, in_flight=reading.in_flight, read_at=reading.at)
+
+    def _read(self, key: Key, replica: Replica, revisions: tuple[StoredRevision, ...]) -> None:
+        if replica.uid not in self._reads:
+            task = asyncio.get_running_loop().create_task(self._follow(key, replica, revisions))
+            self._reads[replica.uid] = task
+            task.add_done_callback(lambda _: self._forget(replica.uid))
+
+    def _forget(self, uid: str) -> None:
+        self._reads.pop(uid, None)
+        self._readings.pop(uid, None)
+
+    async def _follow(self, key: Key, replica: Replica, revisions: tuple[StoredRevision, ...]) -> None:
+        """Read a draining replica until it does not drain any more."""
+        while self._drains(key, replica):
+            routed = await self._routed(key, replica)
+            in_flight = await self._in_flight(replica, revisions) if routed is False else None
+            self._readings[replica.uid] = Reading(routed=routed, in_flight=in_flight, at=self._clock())
+            self._wake(key)
+            await asyncio.sleep(READ_AGAIN)
+
+    def _drains(self, key: Key, replica: Replica) -> bool:
+        pod = self._cache.children(key).get(("Pod", replica.name))
+        found = read_replica(pod, deployment=key[1], uid="") if pod is not None else None
+        return found is not None and found.uid == replica.uid and found.role == DRAINING and not found.terminating
+
+    async def _routed(self, key: Key, replica: Replica) -> bool | None:
+        """Whether the endpoints of the Service still name the pod; None when they cannot be read."""
+        try:
+            slices, _ = await self._kube.list(ENDPOINT_SLICE, namespace=key[0], selector=f"{SERVICE_NAME}={key[1]}")
+        except KubeError as error:
+            if self._told.get(key) != error.message:
+                log.warning("%s/%s: the endpoints of its Service cannot be read: %s", *key, error)
+            self._told[key] = error.message
+            return None
+        self._told.pop(key, None)
+        endpoints = (endpoint for found in slices for endpoint in found.get("endpoints") or ())
+        return any((endpoint.get("targetRef") or {}).get("uid") == replica.uid for endpoint in endpoints)
+
+    async def _in_flight(self, replica: Replica, revisions: tuple[StoredRevision, ...]) -> int | None:
+        revision = next((known for known in revisions if known.revision == replica.revision), None)
+        if revision is None or not replica.address:
+            return None
+        resolved = revision.resolved
+        work = await self._pods.work(
+            replica.address,
+            engine=engine(resolved.inputs.engine.type),
+            version=resolved.engine_version,
+            model=resolved.inputs.model.name,
+        )
+        return work.in_flight
+
+    async def _verify(self, key: Key, replica: Replica, revision: StoredRevision) -> None:
+        resolved = revision.resolved
+        verdict = await self._pods.verify(
+            replica.address,
+            engine=engine(resolved.inputs.engine.type),
+            version=resolved.engine_version,
+            model=resolved.inputs.model.name,
+            by_request=resolved.inputs.engine.verification != "Health",
+        )
+        self._asked[replica.uid] = time.monotonic()
+        if verdict.alive:
+            self._doubted.discard(replica.uid)
+            self._sick.pop(replica.uid, None)
+            return
+        log.warning("%s/%s: replica %s on standby %s", *key, replica.name, verdict.message)
+        if replica.uid in self._doubted:
+            self._sick[replica.uid] = verdict.message
+            self._wake(key)
+        self._doubted.add(replica.uid)
