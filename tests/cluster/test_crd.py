@@ -96,7 +96,8 @@ def test_explain_reads_well(control_plane: ControlPlane) -> None:
         return ""
 
     words = " ".join(wait_until(explained, "the resource is documented").split())
-    assert "DESCRIPTION: Not supported yet. Scaling by the operator." in words
+    assert "DESCRIPTION: Scaling by the operator." in words
+    assert "targets <Object> Not supported yet. Wanted values per serving replica." in words
     assert "maxReplicas <integer> -required- Most pods of the deployment: loading, serving, warm and draining" in words
     assert "mode <string> enum: Active, Advisory Act on decisions (Active), or only report them (Advisory)." in words
 

@@ -15,10 +15,13 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 @pytest.mark.parametrize(
     ("field", "spec"),
     [
-        ("spec.scaling", {"scaling": {"maxReplicas": 4}}),
-        ("spec.warmPool", {"warmPool": {"size": 1}}),
-        ("spec.rollout", {"rollout": {"maxSurge": 1}}),
-        ("spec.podDisruptionBudget", {"podDisruptionBudget": "Managed"}),
+        ("spec.scaling.policy", {"scaling": {"maxReplicas": 4, "policy": "Targets"}}),
+        ("spec.scaling.targets", {"scaling": {"maxReplicas": 4, "targets": {"queueDepth": 4}}}),
+        ("spec.scaling.behavior", {"scaling": {"maxReplicas": 4, "behavior": {"scaleDown": {}}}}),
+        (
+            "spec.scaling.schedules",
+            {"scaling": {"maxReplicas": 4, "schedules": [{"schedule": "0 7 * * *", "minReplicas": 1}]}},
+        ),
         ("spec.weights.csi", {"weights": {"csi": {"driver": "s3.csi.example.com"}}}),
         ("spec.weights.image", {"weights": {"image": {"reference": "models/qwen:1"}}}),
         ("spec.weights.huggingFace", {"weights": {"huggingFace": {}}}),
@@ -52,7 +55,8 @@ def test_a_refused_edit_changes_nothing_that_runs(deployments: Deployments) -> N
     deployments.create(replicas=2)
     deployments.until_ready()
     revision, uids = deployments.revision(), _uids(deployments)
-    deployments.patch(replicas=5, model={"maxModelLen": 4096}, service={"port": 9000}, warmPool={"size": 1})
+    later = {"scaling": {"maxReplicas": 9, "policy": "Targets"}}
+    deployments.patch(replicas=5, model={"maxModelLen": 4096}, service={"port": 9000}, **later)
     deployments.until("Accepted", "False")
     assert deployments.condition("Available")["status"] == "True"
     assert deployments.condition("Ready")["status"] == "False"
@@ -65,7 +69,7 @@ def test_a_refused_edit_changes_nothing_that_runs(deployments: Deployments) -> N
     assert all(revision in name for name in pods)
     wait_until(lambda: deployments.api.get(deployments.core("services", "qwen")), "the Service is there")
     assert deployments.api.get(deployments.core("services", "qwen"))["spec"]["ports"][0]["port"] == 8000
-    deployments.patch(warmPool=None)
+    deployments.patch(scaling=None)
     deployments.until_ready(timeout_seconds=60)
     assert len(deployments.ready_pods()) == 5
 
@@ -214,7 +218,7 @@ def test_five_hundred_edits_in_a_row_end_in_the_right_state(deployments: Deploym
                 {"model": {"maxModelLen": randomness.choice([2048, 4096, 8192])}},
                 {"service": {"port": randomness.choice([8000, 9000])}},
                 {"drain": {"timeout": randomness.choice(["10s", "20s"])}},
-                {"warmPool": randomness.choice([None, {"size": 1}])},
+                {"warmPool": randomness.choice([None, {"size": 1, "mode": "Standby"}])},
             ]
         )
         deployments.patch(**edit)

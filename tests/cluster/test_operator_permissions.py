@@ -41,6 +41,7 @@ ACCOUNT, WHOLE = "narrow", "whole"
 NAMESPACED = [one for one in PERMISSIONS if one.scope is Scope.NAMESPACED]
 LEASES = [one for one in PERMISSIONS if one.scope is Scope.OPERATOR_NAMESPACE]
 APPS = "/apis/apps/v1"
+POLICY = "/apis/policy/v1"
 SLOW, TAINT = "gpu-slow", {"key": "slow", "effect": "NoSchedule"}
 """A node on which no pod starts, and that only those go to that want it."""
 LATE = {
@@ -148,6 +149,11 @@ def scale_to_none(there: Deployments) -> None:
 def move_port(there: Deployments) -> None:
     """Edit the Service."""
     there.patch(service={"port": 9000})
+
+
+def want_no_budget(there: Deployments) -> None:
+    """Make the PodDisruptionBudget surplus."""
+    there.patch(podDisruptionBudget="None")
 
 
 def edit_often(there: Deployments) -> None:
@@ -259,6 +265,13 @@ LOSSES: dict[str, Loss] = {
     "create controllerrevisions": (nothing, NOT_AVAILABLE, has("services")),
     "patch controllerrevisions": (when_ready(relabel("controllerrevisions", group=APPS)), STUCK, serves),
     "delete controllerrevisions": (when_ready(edit_often), STUCK, serves),
+    "list poddisruptionbudgets": (nothing, UNKNOWN, elsewhere),
+    "watch poddisruptionbudgets": (nothing, log, ready),
+    "get poddisruptionbudgets": (when_ready(strip("poddisruptionbudgets", group=POLICY)), STUCK, serves),
+    "create poddisruptionbudgets": (nothing, NOT_AVAILABLE, has("services")),
+    "patch poddisruptionbudgets": (when_ready(relabel("poddisruptionbudgets", group=POLICY)), STUCK, serves),
+    "delete poddisruptionbudgets": (when_ready(want_no_budget), STUCK, serves),
+    "list endpointslices": (when_ready(scale_to_none), log, runs),
     "get persistentvolumeclaims": (nothing, condition("WeightsReady", "Unknown/ClaimUnreadable"), ready),
     "create events": (nothing, log, ready),
     "list leases": (nothing, log, ready),

@@ -213,7 +213,8 @@ def test_orphans_are_left_alone_until_they_are_removed(deployments: Deployments)
     orphans = {name: pod["metadata"]["uid"] for name, pod in deployments.children("pods").items()}
     wait_until(lambda: _created(deployments), "the name is free again")
     taken = deployments.until("Available", "False", reason="ServiceNameTaken")
-    command = f"kubectl delete pods,services,configmaps,controllerrevisions -n {deployments.namespace} -l vlm.dev/deployment=qwen"
+    kinds = "pods,services,configmaps,controllerrevisions,poddisruptionbudgets"
+    command = f"kubectl delete {kinds} -n {deployments.namespace} -l vlm.dev/deployment=qwen"
     assert command in taken["message"]
     assert {name: pod["metadata"]["uid"] for name, pod in deployments.children("pods").items()} == orphans
     deployments.control_plane.kubectl(*command.removeprefix("kubectl ").split(), "--grace-period=1")

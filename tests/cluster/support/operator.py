@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 
 from controlplane import Api, AuditTrail, ControlPlane, wait_until
 from installation import operator_kubeconfig, refused
+from simengine import SimEngines
 
 Object = dict[str, Any]
 
@@ -25,6 +27,12 @@ GROUP = "/apis/vlm.dev/v1alpha1"
 
 
 _trails: dict[Path, AuditTrail] = {}
+
+
+@cache
+def engines() -> SimEngines:
+    """The engines at the addresses of all pods, idle unless a test has one busy. They end with the tests."""
+    return SimEngines().__enter__()
 
 
 def refused_calls() -> list[str]:
@@ -74,7 +82,7 @@ class RunningOperator:
         program = [sys.executable, *self.program, "run"]
         if not self.within:
             program.append(f"--kubeconfig={self.kubeconfig or operator_kubeconfig(self.control_plane)}")
-        place = ["--health-host=127.0.0.1", "--health-port=0"]
+        place = ["--health-host=127.0.0.1", "--health-port=0", f"--pod-proxy={engines().proxy_url}"]
         self.log = self.control_plane.start_program(self.name, [*self.within, *program, *place, *self.arguments])
         return self.log
 

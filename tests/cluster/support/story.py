@@ -9,6 +9,7 @@ import yaml
 
 from cluster.support.operator import GROUP, Deployments, Object, manifest
 from controlplane import Api, ApiError, WaitTimeoutError, wait_until
+from vlm_operator.api.names import AVAILABLE_AT
 
 NAME = "qwen"
 KINDS = {"pods": "/api/v1", "services": "/api/v1", "configmaps": "/api/v1", "controllerrevisions": "/apis/apps/v1"}
@@ -23,7 +24,15 @@ PHASES: Mapping[str, Callable[[Deployments], Any]] = {
 PODS_AT_MOST = {"create": 2, "scale": 3, "edit": 4, "delete": 4}
 """Pods that are not being deleted, at any moment of the phase. Replacing a revision takes one more than wanted."""
 
-_OF_ONE_RUN = {"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "lastTransitionTime"}
+_OF_ONE_RUN = {
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "managedFields",
+    "generation",
+    "lastTransitionTime",
+    AVAILABLE_AT,
+}
 _BY_OTHERS = {"nodeName", "clusterIP", "clusterIPs", "nextRetry"}
 
 

@@ -1,0 +1,255 @@
+"""Warm pool, drain, rollout, rollback and disruptions on the real API server."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from cluster.support.operator import Deployments, engines
+from controlplane import ApiError, ControlPlane, wait_until
+from simengine import SimEngine
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+STANDBY = {"size": 1, "mode": "Standby"}
+
+
+def roles(deployments: Deployments) -> Counter[str]:
+    return Counter(pod["metadata"]["labels"]["vlm.dev/role"] for pod in deployments.pods().values())
+
+
+def role(deployments: Deployments, name: str) -> str:
+    return str(deployments.pods().get(name, {"metadata": {"labels": {}}})["metadata"]["labels"].get("vlm.dev/role", ""))
+
+
+def named(deployments: Deployments, wanted: str) -> list[str]:
+    """Names of the pods with a role."""
+    return sorted(name for name in deployments.pods() if role(deployments, name) == wanted)
+
+
+def engine_of(deployments: Deployments, name: str) -> SimEngine:
+    return engines()[deployments.pods()[name]["status"]["podIP"]]
+
+
+def endpoints(deployments: Deployments) -> set[str]:
+    """Names of the ready pods to which the Service leads."""
+    path = f"/apis/discovery.k8s.io/v1/namespaces/{deployments.namespace}/endpointslices"
+    slices = deployments.api.get(f"{path}?labelSelector=kubernetes.io/service-name=qwen")["items"]
+    found = (e for s in slices for e in s.get("endpoints") or () if e["conditions"]["ready"])
+    return {endpoint["targetRef"]["name"] for endpoint in found}
+
+
+def settled(deployments: Deployments, **spec: Any) -> None:
+    deployments.create(**spec)
+    deployments.until_ready()
+    if "warmPool" in spec:
+        deployments.until("WarmPoolReady", "True")
+
+
+def test_a_lost_replica_is_replaced_from_the_pool_before_any_other_is_created(deployments: Deployments) -> None:
+    settled(deployments, replicas=2, warmPool=STANDBY)
+    assert roles(deployments) == {"serving": 2, "warm": 1}
+    assert deployments.status()["warmReplicas"] == 1
+    lost, (warm,) = named(deployments, "serving")[0], named(deployments, "warm")
+    assert endpoints(deployments) == set(named(deployments, "serving"))
+    deployments.api.delete(deployments.core("pods", lost), {"gracePeriodSeconds": 0})
+    wait_until(lambda: warm in endpoints(deployments), "the warm replica serves")
+    deployments.until("WarmPoolReady", "True")
+    wait_until(lambda: roles(deployments) == {"serving": 2, "warm": 1}, "the pool is full again")
+    reasons = [event["reason"] for event in sorted(deployments.events(), key=lambda e: e["eventTime"])]
+    assert "ReplicaPromoted" in reasons
+    assert reasons.index("ReplicaPromoted") < len(reasons) - 1 - reasons[::-1].index("ReplicaCreated")
+
+
+def test_a_crashed_replica_is_replaced_at_once_and_joins_the_pool(deployments: Deployments) -> None:
+    settled(deployments, replicas=1, warmPool=STANDBY)
+    (serving,), (warm,) = named(deployments, "serving"), named(deployments, "warm")
+    deployments.annotate_pod(serving, fault="restart", ready_after="5s")
+    wait_until(lambda: role(deployments, warm) == "serving", "the warm replica serves")
+    wait_until(lambda: role(deployments, serving) == "warm", "the crashed one is in the pool")
+    deployments.until("WarmPoolReady", "True")
+    assert set(deployments.pods()) == {serving, warm}, "nothing was created"
+
+
+def test_a_busy_replica_is_waited_for_and_called_back(deployments: Deployments) -> None:
+    settled(deployments, replicas=2)
+    for name in deployments.pods():
+        engine_of(deployments, name).in_flight = 2
+    deployments.patch(replicas=1)
+    (draining,) = wait_until(lambda: named(deployments, "draining"), "one drains")
+    wait_until(lambda: draining not in endpoints(deployments), "no client is sent to it")
+    deployments.until("Progressing", "True", reason="Draining")
+    wait_until(
+        lambda: "2 requests in flight" in deployments.condition("Progressing")["message"], "it says what it waits for"
+    )
+    deployments.patch(replicas=2)
+    wait_until(lambda: draining in endpoints(deployments), "it is called back")
+    deployments.patch(replicas=1)
+    wait_until(lambda: named(deployments, "draining"), "one drains")
+    for name in deployments.pods():
+        engine_of(deployments, name).in_flight = 0
+    deployments.until_pods(lambda pods: len(pods) == 1, "has gone")
+    deployments.until_ready()
+
+
+def test_a_rollout_goes_through_the_pool_without_a_further_gpu(deployments: Deployments) -> None:
+    settled(deployments, replicas=2, warmPool=STANDBY)
+    old = set(deployments.pods())
+    deployments.patch(model={"name": "Qwen/Qwen2.5-VL-7B-Instruct", "maxModelLen": 4096})
+    seen_most, seen_least = 0, 2
+
+    def done() -> bool:
+        nonlocal seen_most, seen_least
+        pods = deployments.children("pods")
+        seen_most = max(seen_most, len(pods))
+        seen_least = min(seen_least, len(endpoints(deployments)))
+        return not old & pods.keys() and roles(deployments) == {"serving": 2, "warm": 1}
+
+    wait_until(done, "all are new", timeout_seconds=180, every_seconds=0.2)
+    deployments.until_ready()
+    assert (seen_most, seen_least) == (3, 2)
+
+
+def test_a_broken_revision_is_rolled_back_with_its_cause(deployments: Deployments) -> None:
+    settled(deployments, replicas=1)
+    good = deployments.revision()
+    deployments.patch(engine={"args": ["--seed=1"]})
+    wait_until(lambda: deployments.revision() != good, "a new revision is wanted")
+    broken = deployments.revision()
+    (name,) = deployments.until_pods(lambda pods: any(broken in name for name in pods), "has a new one").keys() - {
+        f"qwen-{good}-0"
+    }
+    deployments.annotate_pod(
+        name, fault="exit", exit_code="2", message="vllm: error: unrecognized arguments: --no-such-flag"
+    )
+    ready = deployments.until("Ready", "False", reason="RolledBack")
+    assert "BadArgument" in ready["message"]
+    wait_until(lambda: set(deployments.pods()) == {f"qwen-{good}-0"}, "the good one is left")
+    status = deployments.status()
+    assert (status["currentRevision"], status["updatedRevision"]) == (good, broken)
+    assert deployments.condition("Available")["status"] == "True"
+    deployments.patch(engine={"args": ["--seed=2"]})
+    deployments.until_ready()
+
+
+def test_a_paused_rollout_waits_until_it_is_resumed(deployments: Deployments) -> None:
+    settled(deployments, replicas=1, rollout={"paused": True})
+    before = set(deployments.pods())
+    deployments.patch(model={"name": "Qwen/Qwen2.5-VL-7B-Instruct", "maxModelLen": 4096})
+    deployments.until("Progressing", "False", reason="Paused")
+    assert set(deployments.pods()) == before
+    deployments.patch(rollout={"paused": False})
+    deployments.until_ready()
+    assert not before & deployments.pods().keys()
+
+
+@pytest.mark.parametrize(("replicas", "evicted"), [(1, 1), (3, 1)])
+def test_evictions_take_one_replica_at_a_time(deployments: Deployments, replicas: int, evicted: int) -> None:
+    settled(deployments, replicas=replicas)
+    path = f"/apis/policy/v1/namespaces/{deployments.namespace}/poddisruptionbudgets/qwen"
+    budget = wait_until(
+        lambda: deployments.api.get(path).get("status", {}).get("expectedPods") and deployments.api.get(path),
+        "it counts",
+    )
+    assert budget["spec"]["minAvailable"] == replicas - 1
+    done = 0
+    for name in sorted(deployments.pods()):
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+        try:
+            deployments.api.post(deployments.core("pods", f"{name}/eviction"), body)
+        except ApiError as error:
+            assert "disruption budget" in str(error)  # noqa: PT017 -- some are evicted, some are not
+        else:
+            done += 1
+    assert done == evicted
+    deployments.until_ready()
+
+
+def test_without_a_budget_there_is_none_and_the_rest_is_as_before(deployments: Deployments) -> None:
+    settled(deployments, replicas=2)
+    path = f"/apis/policy/v1/namespaces/{deployments.namespace}/poddisruptionbudgets"
+    assert [item["metadata"]["name"] for item in deployments.api.get(path)["items"]] == ["qwen"]
+    deployments.patch(podDisruptionBudget="None")
+    wait_until(lambda: not deployments.api.get(path)["items"], "it is removed")
+
+
+def test_a_cordoned_node_is_emptied_through_the_pool(deployments: Deployments, control_plane: ControlPlane) -> None:
+    settled(deployments, replicas=1, warmPool=STANDBY)
+    (serving,) = named(deployments, "serving")
+    node = deployments.pods()[serving]["spec"]["nodeName"]
+    try:
+        control_plane.kubectl("cordon", node)
+
+        def emptied() -> bool:
+            pods = deployments.pods().values()
+            return len(pods) == 2 and all(pod["spec"].get("nodeName") not in {node, None} for pod in pods)
+
+        wait_until(emptied, "no replica is left on the node", timeout_seconds=120)
+        deployments.until("WarmPoolReady", "True")
+        deployments.until_ready()
+    finally:
+        control_plane.kubectl("uncordon", node)
+
+
+def test_kubectl_drain_takes_a_node_away_from_replicas_without_a_pool(
+    deployments: Deployments, control_plane: ControlPlane
+) -> None:
+    settled(deployments, replicas=2)
+    node = next(iter(deployments.pods().values()))["spec"]["nodeName"]
+    try:
+        control_plane.kubectl(
+            "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=90s",
+            "--pod-selector=vlm.dev/deployment=qwen", timeout=120,
+        )  # fmt: skip
+        deployments.until_ready()
+        assert node not in {pod["spec"]["nodeName"] for pod in deployments.pods().values()}
+    finally:
+        control_plane.kubectl("uncordon", node)
+
+
+def test_scaling_bounds_hold_the_size_and_kubectl_scale_has_no_effect_but_zero(
+    deployments: Deployments, control_plane: ControlPlane
+) -> None:
+    settled(deployments, replicas=1, scaling={"minReplicas": 2, "maxReplicas": 3}, warmPool=STANDBY)
+    assert roles(deployments) == {"serving": 2, "warm": 1}
+    where = f"--namespace={deployments.namespace}"
+    control_plane.kubectl("scale", "vlmd/qwen", "--replicas=3", where)
+    wait_until(
+        lambda: "spec.replicas is 3 now; scaling began with 1" in deployments.condition("Accepted").get("message", ""),
+        "it is told that this has no effect",
+    )
+    assert deployments.status()["desiredReplicas"] == 2
+    control_plane.kubectl("scale", "vlmd/qwen", "--replicas=0", where)
+    deployments.until_pods(lambda pods: not pods, "have gone")
+    deployments.until("Ready", "True", reason="ScaledToZero")
+    control_plane.kubectl("scale", "vlmd/qwen", "--replicas=3", where)
+    wait_until(lambda: roles(deployments)["serving"] == 3, "it starts with the new size")
+
+
+def test_somebody_elses_budget_of_the_name_is_left_alone(deployments: Deployments) -> None:
+    budgets = f"/apis/policy/v1/namespaces/{deployments.namespace}/poddisruptionbudgets"
+    theirs = {"spec": {"minAvailable": 0, "selector": {"matchLabels": {"a": "b"}}}}
+    head = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "qwen"}}
+    deployments.api.post(budgets, head | theirs)
+    deployments.create()
+    found = deployments.until("Ready", "False", reason="PodDisruptionBudgetNameTaken")
+    assert f"kubectl delete poddisruptionbudget qwen -n {deployments.namespace}" in found["message"]
+    assert deployments.api.get(f"{budgets}/qwen")["spec"]["selector"] == theirs["spec"]["selector"]
+    deployments.api.delete(f"{budgets}/qwen")
+    deployments.until_ready()
+
+
+def test_a_pod_of_somebody_with_our_labels_is_neither_counted_nor_touched(deployments: Deployments) -> None:
+    settled(deployments, replicas=1, warmPool=STANDBY)
+    labels = {"vlm.dev/deployment": "qwen", "vlm.dev/role": "warm", "vlm.dev/slot": "5", "vlm.dev/revision": "x"}
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "mine", "labels": labels},
+        "spec": {"containers": [{"name": "engine", "image": "mine"}]},
+    }
+    deployments.api.post(deployments.core("pods"), body)
+    deployments.patch(replicas=2)
+    wait_until(lambda: deployments.status().get("servingReplicas") == 2, "another serves")
+    deployments.until("WarmPoolReady", "True")
+    assert labels.items() <= deployments.pods()["mine"]["metadata"]["labels"].items()
