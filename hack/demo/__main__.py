@@ -53,9 +53,111 @@ def perform(stage: Stage) -> None:
     stage.kubectl("apply", "-f", str(THREE_GPUS))
     say(indented(refusal_of(stage, "three-gpus")["message"]))
     stage.kubectl("delete", "-f", str(THREE_GPUS))
+    show_the_pool(stage)
     say("$ kubectl get vlmd,pods,svc")
     say(stage.kubectl("get", "vlmd,pods,svc").stdout)
-    say(f"VLMDeployment {NAME} is Ready: Qwen2.5-VL-7B-Instruct AWQ, one replica on two GPUs.")
+    say(
+        f"VLMDeployment {NAME} serves Qwen2.5-VL-7B-Instruct AWQ with one replica on two GPUs, and another one stands by."
+    )
+
+
+def show_the_pool(stage: Stage) -> None:
+    """A replica on standby takes over for a lost one and through a rollout; a broken revision is taken back."""
+    say("* ask for a replica on standby, loaded and without traffic")
+    patch(stage, {"warmPool": {"size": 1, "mode": "Standby"}})
+    wait_until(lambda: names(stage, "warm"), "one is on standby", timeout_seconds=PATIENCE)
+    wait_until(lambda: is_true(stage, "WarmPoolReady"), "the pool is ready", timeout_seconds=PATIENCE)
+    (serving,), (warm,) = names(stage, "serving"), names(stage, "warm")
+    say(f"* kill the serving replica {serving}")
+    stage.kubectl("delete", "pod", serving, "--grace-period=0", "--force", "--wait=false")
+    killed = time.monotonic()
+    wait_until(lambda: warm in names(stage, "serving"), "the warm one serves", every_seconds=0.05)
+    say(f"    {warm} serves instead, {time.monotonic() - killed:.1f} s later; the pool is filled again")
+    wait_until(lambda: is_true(stage, "WarmPoolReady"), "the pool is ready", timeout_seconds=PATIENCE)
+    before = revision(stage)
+    say("* change the longest context: a new revision rolls out through the pool, without a further GPU")
+    patch(stage, {"model": {"maxModelLen": 16384}})
+    wait_until(lambda: revision(stage) != before, "a new revision is wanted")
+    most = roll_out(stage)
+    say(
+        f"    revision {before} -> {revision(stage)}: never more than {most} replicas with their GPUs, never fewer than 1 serving"
+    )
+    good = revision(stage)
+    say("* change to an argument with which the engine ends (here the imitated kubelet says so)")
+    patch(stage, {"engine": {"args": ["--seed=1"]}})
+    wait_until(lambda: revision(stage) != good, "a new revision is wanted")
+    fail_pods_of(stage, revision(stage))
+    wait_until(lambda: reason(stage, "Ready") == "RolledBack", "it is rolled back", timeout_seconds=PATIENCE)
+    say(indented(condition(resource(stage), "Ready")["message"]))
+    patch(stage, {"engine": {"args": None}})
+    wait_until(
+        lambda: is_true(stage, "Ready") and is_true(stage, "WarmPoolReady"), "all is well", timeout_seconds=PATIENCE
+    )
+
+
+def roll_out(stage: Stage) -> tuple[int, int]:
+    """Wait until only the new revision is left; the most pods that there were, and the fewest that served."""
+    most, least = 0, sys.maxsize
+
+    def done() -> bool:
+        nonlocal most, least
+        live = resource(stage)
+        most, least = max(most, len(pods(stage))), min(least, live["status"].get("servingReplicas", 0))
+        wanted = live["status"]["updatedRevision"]
+        return is_true(stage, "WarmPoolReady") and all(f"-{wanted}-" in name for name in pods(stage))
+
+    wait_until(done, "the new revision is rolled out", timeout_seconds=PATIENCE)
+    return most, least
+
+
+def fail_pods_of(stage: Stage, wanted: str) -> None:
+    """Have the engine of the first pod of a revision end with a complaint about an argument."""
+    new = wait_until(
+        lambda: [name for name in pods(stage) if f"-{wanted}-" in name], "it has a pod", timeout_seconds=PATIENCE
+    )
+    words = "vllm: error: unrecognized arguments: --no-such-flag"
+    stage.kubectl(
+        "annotate", "pod", new[0], "sim.vlm.dev/fault=exit", "sim.vlm.dev/exit-code=2", f"sim.vlm.dev/message={words}"
+    )
+
+
+def resource(stage: Stage) -> dict[str, Any]:
+    """The VLMDeployment."""
+    found: dict[str, Any] = json.loads(stage.kubectl("get", "vlmd", NAME, "-o", "json").stdout)
+    return found
+
+
+def patch(stage: Stage, spec: dict[str, Any]) -> None:
+    """Change its spec."""
+    stage.kubectl("patch", "vlmd", NAME, "--type=merge", "-p", json.dumps({"spec": spec}))
+
+
+def is_true(stage: Stage, kind: str) -> bool:
+    """Whether a condition holds for the spec as it is now."""
+    live = resource(stage)
+    found = condition(live, kind)
+    return found.get("status") == "True" and found.get("observedGeneration") == live["metadata"]["generation"]
+
+
+def reason(stage: Stage, kind: str) -> str:
+    """The reason of a condition."""
+    return str(condition(resource(stage), kind).get("reason"))
+
+
+def revision(stage: Stage) -> str:
+    """The revision that the spec asks for."""
+    return str(resource(stage).get("status", {}).get("updatedRevision"))
+
+
+def pods(stage: Stage) -> dict[str, str]:
+    """The roles of its pods, by name; of those that end, too."""
+    items = json.loads(stage.kubectl("get", "pods", "-l", f"vlm.dev/deployment={NAME}", "-o", "json").stdout)["items"]
+    return {pod["metadata"]["name"]: pod["metadata"]["labels"].get("vlm.dev/role", "") for pod in items}
+
+
+def names(stage: Stage, role: str) -> list[str]:
+    """Its pods with a role."""
+    return sorted(name for name, found in pods(stage).items() if found == role)
 
 
 def wait_until_ready(stage: Stage, log: Path) -> None:

@@ -49,7 +49,9 @@ def _kubectl(
 
 
 def _operator(kubeconfig: Path) -> list[str]:
-    program = [sys.executable, "-m", "vlm_operator.cli.operator", "run"]
+    """The operator, beside engines that it can ask at the addresses of the pods."""
+    engines = ["env", f"PYTHONPATH={Path(__file__).parents[1]}", sys.executable, "-m", "simengine"]
+    program = [*engines, sys.executable, "-m", "vlm_operator.cli.operator", "run"]
     return [*program, f"--kubeconfig={kubeconfig}", "--health-host=127.0.0.1", "--health-port=0"]
 
 
