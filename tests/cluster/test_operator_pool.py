@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cluster.support.operator import Deployments, engines
-from controlplane import ApiError, ControlPlane, wait_until
+from controlplane import ApiError, AuditTrail, ControlPlane, wait_until
 from simengine import SimEngine
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
@@ -46,19 +46,23 @@ def settled(deployments: Deployments, **spec: Any) -> None:
         deployments.until("WarmPoolReady", "True")
 
 
-def test_a_lost_replica_is_replaced_from_the_pool_before_any_other_is_created(deployments: Deployments) -> None:
+def test_a_lost_replica_is_replaced_from_the_pool_before_any_other_is_created(
+    deployments: Deployments, control_plane: ControlPlane
+) -> None:
     settled(deployments, replicas=2, warmPool=STANDBY)
     assert roles(deployments) == {"serving": 2, "warm": 1}
     assert deployments.status()["warmReplicas"] == 1
     lost, (warm,) = named(deployments, "serving")[0], named(deployments, "warm")
     assert endpoints(deployments) == set(named(deployments, "serving"))
+    trail = AuditTrail(control_plane.audit_log)
+    trail.news()
     deployments.api.delete(deployments.core("pods", lost), {"gracePeriodSeconds": 0})
     wait_until(lambda: warm in endpoints(deployments), "the warm replica serves")
     deployments.until("WarmPoolReady", "True")
     wait_until(lambda: roles(deployments) == {"serving": 2, "warm": 1}, "the pool is full again")
-    reasons = [event["reason"] for event in sorted(deployments.events(), key=lambda e: e["eventTime"])]
-    assert "ReplicaPromoted" in reasons
-    assert reasons.index("ReplicaPromoted") < len(reasons) - 1 - reasons[::-1].index("ReplicaCreated")
+    calls = [call for call in trail.news() if (call.namespace, call.resource) == (deployments.namespace, "pods")]
+    written = [call.verb for call in calls if call.verb in {"patch", "create"}]
+    assert written.index("patch") < written.index("create")
 
 
 def test_a_crashed_replica_is_replaced_at_once_and_joins_the_pool(deployments: Deployments) -> None:
@@ -80,7 +84,8 @@ def test_a_busy_replica_is_waited_for_and_called_back(deployments: Deployments) 
     wait_until(lambda: draining not in endpoints(deployments), "no client is sent to it")
     deployments.until("Progressing", "True", reason="Draining")
     wait_until(
-        lambda: "2 requests in flight" in deployments.condition("Progressing")["message"], "it says what it waits for"
+        lambda: "2 requests in flight" in deployments.condition("Progressing")["message"],
+        "it says what it waits for",
     )
     deployments.patch(replicas=2)
     wait_until(lambda: draining in endpoints(deployments), "it is called back")
