@@ -5,12 +5,10 @@ import base64
 import random
 import ssl
 import tempfile
-import threading
 from collections.abc import Callable, Coroutine, Iterable
-from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import aiohttp
 import yaml
@@ -18,6 +16,7 @@ from aiohttp import web
 
 from controlplane.pki import Authority
 from controlplane.ports import Ports
+from controlplane.threaded import Threaded
 from faultproxy.calls import REVIEWING, WRITES, Call
 from faultproxy.calls import busiest_minute as busiest
 from faultproxy.faults import Injection, Rule
@@ -26,7 +25,7 @@ from faultproxy.relay import Relay
 T = TypeVar("T")
 
 
-class FaultProxy:
+class FaultProxy(Threaded):
     """A proxy in front of the API server of a kubeconfig, for the user of that kubeconfig.
 
     A client certificate of the user is presented to the API server by the proxy itself; tokens come from the client and are
@@ -34,6 +33,7 @@ class FaultProxy:
     """
 
     def __init__(self, kubeconfig: Path, *, seed: int = 0) -> None:
+        super().__init__()
         self.calls: list[Call] = []
         """All requests since the start, in order."""
         self._upstream = _Upstream(kubeconfig)
@@ -41,19 +41,11 @@ class FaultProxy:
         self._rules: tuple[Injection, ...] = ()
         self._ports = Ports("proxy")
         self._folder = tempfile.TemporaryDirectory(prefix="vlm-faultproxy-")
-        self._started: Future[None] = Future()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        self._started.result()
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._loop.call_soon_threadsafe(self._ended.set)
-        self._thread.join()
+        super().__exit__(kind, error, traceback)
         self._ports.release()
         self._folder.cleanup()
 
@@ -93,20 +85,8 @@ class FaultProxy:
         return busiest(self.writes(namespace=namespace))
 
     # -- the thread ----------------------------------------------------------------------------------------------------
-    async def _run(self) -> None:
-        try:
-            await self._start()
-        except BaseException as error:  # noqa: BLE001 # it is raised in the thread that waits for the start
-            self._started.set_exception(error)
-            return
-        self._started.set_result(None)
-        await self._ended.wait()
-        await self._close()
-        await self._session.close()
-
-    async def _start(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._ended = asyncio.Event()
+    async def start(self) -> None:
+        """Connect to the API server's side, and listen."""
         connector = aiohttp.TCPConnector(limit=0, ssl=self._upstream.ssl_context())
         # Nothing is added to what the client sends, and answers go on as they come, compressed or not.
         self._session = aiohttp.ClientSession(
@@ -124,6 +104,11 @@ class FaultProxy:
         self.kubeconfig.touch(mode=0o600)
         self.kubeconfig.write_text(self._upstream.kubeconfig_for(self.server, ca=authority.certificate.read_bytes()))
         await self._listen()
+
+    async def end(self) -> None:
+        """Close everything."""
+        await self._close()
+        await self._session.close()
 
     async def _listen(self) -> None:
         self._listener = await self._loop.create_server(

@@ -6,18 +6,16 @@ nothing has that address. Which port the URL names does not matter.
 
 import asyncio
 import threading
-from concurrent.futures import Future
-from types import TracebackType
-from typing import Self
 
 from aiohttp import web
 
+from controlplane.threaded import Threaded
 from simengine.engine import SimEngine
 
 MODEL = "Qwen/Qwen2.5-VL-7B-Instruct"
 
 
-class SimEngines:
+class SimEngines(Threaded):
     """The engines by the addresses of their pods, made when they are first asked for, by a test or by a request.
 
     `everywhere=False`: only those that a test has asked for; at other addresses is nothing. kwok gives the address of a pod
@@ -25,24 +23,12 @@ class SimEngines:
     """
 
     def __init__(self, *, model: str = MODEL, everywhere: bool = True) -> None:
+        super().__init__()
         self._model = model
         self._everywhere = everywhere
         self._engines: dict[str, SimEngine] = {}
         self._lock = threading.Lock()
         self._port = 0
-        self._started: Future[None] = Future()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        self._started.result()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._loop.call_soon_threadsafe(self._ended.set)
-        self._thread.join()
 
     @property
     def proxy_url(self) -> str:
@@ -58,19 +44,16 @@ class SimEngines:
         with self._lock:
             self._engines.pop(address, None)
 
-    async def _run(self) -> None:
-        try:
-            self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
-            server = web.Server(self._handle, handler_cancellation=True, access_log=None)
-            listener = await self._loop.create_server(server, "127.0.0.1", 0)
-            self._port = listener.sockets[0].getsockname()[1]
-        except BaseException as error:  # noqa: BLE001 # it is raised in the thread that waits for the start
-            self._started.set_exception(error)
-            return
-        self._started.set_result(None)
-        await self._ended.wait()
-        listener.close()
-        await server.shutdown(timeout=0)
+    async def start(self) -> None:
+        """Listen on a free port."""
+        self._server = web.Server(self._handle, handler_cancellation=True, access_log=None)
+        self._listener = await asyncio.get_running_loop().create_server(self._server, "127.0.0.1", 0)
+        self._port = self._listener.sockets[0].getsockname()[1]
+
+    async def end(self) -> None:
+        """Close the port and every connection."""
+        self._listener.close()
+        await self._server.shutdown(timeout=0)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         address = request.url.host or ""
