@@ -30,6 +30,9 @@ CREATION_RECHECK = 60.0
 NAMESPACE_RECHECK = 30.0
 """Seconds between looks at a deployment whose namespace is being deleted; it normally goes with it before."""
 
+STEPS_IN_A_ROW = 8
+"""Looks that follow each other at once, each of which did something. More than a step to the next wait never needs."""
+
 
 class Reconciler:
     """Brings deployments one step nearer to what is wanted. `crowded` tells whether others wait for their look."""
@@ -53,6 +56,8 @@ class Reconciler:
         self._memories: dict[Key, tuple[str, Memory]] = {}
         self._unwritten: set[Key] = set()
         """Deployments whose last look left the status to the next one."""
+        self._steps: dict[Key, int] = {}
+        """How many looks in a row did something."""
 
     async def reconcile(self, key: Key) -> float | None:
         """One step; returns the seconds until the next look, or None when only an event can bring news."""
@@ -60,6 +65,7 @@ class Reconciler:
         if facts is None:
             self._memories.pop(key, None)
             self._unwritten.discard(key)
+            self._steps.pop(key, None)
             self._observer.forget(key)
             return None
         now = self._clock()
@@ -88,7 +94,17 @@ class Reconciler:
             status = summarise(after, decision, done, now=now)
             await self._write(key, status)
             await self._publisher.tell(after, turns(before=facts.status, after=status), now=now)
-        return _next_look(facts, done, outcomes, now=now)
+        later = _next_look(facts, done, outcomes, now=now)
+        return 0.0 if self._took_a_step(key, outcomes) else later
+
+    def _took_a_step(self, key: Key, outcomes: tuple[Outcome, ...]) -> bool:
+        """Whether the next step may follow at once: the watches bring no news of the operator's own writes.
+
+        What is done over and over is done in vain, as where an admission webhook undoes it: that is not hurried.
+        """
+        done = any(outcome.refusal is None for outcome in outcomes)
+        self._steps[key] = self._steps.get(key, 0) + 1 if done else 0
+        return 0 < self._steps[key] <= STEPS_IN_A_ROW
 
     def _gives_way(self, key: Key, outcomes: tuple[Outcome, ...]) -> bool:
         """Whether others get their pods before this status is written: once in a row, and where all was done."""

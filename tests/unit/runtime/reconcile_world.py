@@ -9,7 +9,7 @@ from vlm_operator.engines.work import Work
 from vlm_operator.runtime.apply import Applier
 from vlm_operator.runtime.cache import Cache
 from vlm_operator.runtime.gather import Gatherer
-from vlm_operator.runtime.kinds import CLAIM, POD, VLM_DEPLOYMENT
+from vlm_operator.runtime.kinds import CLAIM, POD, VLM_DEPLOYMENT, Kind
 from vlm_operator.runtime.kube import Kube
 from vlm_operator.runtime.observe import Observer
 from vlm_operator.runtime.pods import Pods
@@ -81,6 +81,11 @@ class House:
         metadata = live["metadata"] | {"generation": live["metadata"]["generation"] + 1}
         self.api.hold(VLM_DEPLOYMENT, live | {"metadata": metadata, "spec": raw_spec(**sections)}, watched=watched)
 
+    def edit_child(self, kind: Kind, part: dict[str, Any]) -> None:
+        """Somebody changes the spec of what is named as the deployment."""
+        live = self.api.objects[kind.kind, NAME]
+        self.api.hold(kind, live | {"spec": live["spec"] | part}, watched=True)
+
     def annotate(self, annotations: dict[str, str]) -> None:
         live = self.api.objects["VLMDeployment", NAME]
         self.api.hold(
@@ -89,6 +94,12 @@ class House:
 
     async def look(self) -> float | None:
         return await self.reconciler.reconcile(KEY)
+
+    async def looks(self) -> float | None:
+        """Look until there is nothing to do at once."""
+        while (later := await self.look()) == 0.0:
+            pass
+        return later
 
     def pods(self) -> list[str]:
         return sorted(name for kind, name in self.api.objects if kind == "Pod")
@@ -111,9 +122,9 @@ class House:
         self.api.hold(POD, pod | {"status": {"phase": "Running"}}, watched=True)
 
     async def settled(self) -> "House":
-        await self.look()
+        await self.looks()
         self.make_ready()
-        await self.look()
+        await self.looks()
         self.api.calls.clear()
         return self
 

@@ -11,6 +11,7 @@ import pytest
 from unit.replicas.examples import NAME, NAMESPACE
 from unit.runtime.reconcile_world import KEY, House
 from vlm_operator.api.names import DEPLOYMENT_LABEL, RESTARTED_AT
+from vlm_operator.replicas.draining import READ_AGAIN
 from vlm_operator.replicas.evaluate import Judgement, evaluate
 from vlm_operator.runtime import gather, publish
 from vlm_operator.runtime.kinds import (
@@ -24,18 +25,16 @@ from vlm_operator.runtime.kinds import (
     Kind,
 )
 from vlm_operator.runtime.kube import KubeError
-from vlm_operator.runtime.reconcile import CLAIM_RECHECK
+from vlm_operator.runtime.reconcile import CLAIM_RECHECK, STEPS_IN_A_ROW
 
 OVERLOADED = KubeError(429, "TooManyRequests", "slow down", retry_after=7)
 NO_RIGHT = KubeError(403, "Forbidden", 'User "operator" cannot list resource "pods"')
-GIVEN_UP_AFTER = 1800.0
-"""Seconds until the rollout of a first revision would be given up."""
 QUOTA = KubeError(403, "Forbidden", "exceeded quota: gpus")
 
 
 async def test_a_deployment_comes_up() -> None:
     house = House(replicas=2)
-    assert await house.look() == GIVEN_UP_AFTER
+    assert await house.looks() is None
     assert house.condition("Ready") == "False/Loading"
     assert [name[-2:] for name in house.pods()] == ["-0", "-1"]
     house.make_ready()
@@ -52,7 +51,7 @@ async def test_while_others_wait_for_their_replicas_a_status_is_left_to_the_next
     assert len(house.pods()) == 1
     assert house.reasons() == ["ReplicaCreated"]
     assert "status" not in house.api.objects["VLMDeployment", NAME]
-    assert await house.look() == GIVEN_UP_AFTER
+    assert await house.look() is None
     assert house.condition("Ready") == "False/Loading"
 
 
@@ -61,7 +60,7 @@ async def test_but_not_again_and_again() -> None:
     house.crowded = True
     await house.look()
     house.edit(replicas=2)
-    assert await house.look() == GIVEN_UP_AFTER
+    assert await house.look() == 0.0
     assert len(house.pods()) == 2
     assert house.status()["replicas"] == 2
     house.edit(replicas=3)
@@ -81,7 +80,7 @@ async def test_when_nothing_changes_nothing_is_called() -> None:
     house = await House(replicas=2).settled()
     for _ in range(5):
         house.now += 60
-        assert await house.look() is None
+        assert await house.looks() is None
     assert not house.api.calls
 
 
@@ -110,9 +109,9 @@ async def test_a_deployment_that_is_gone_or_goes_is_left_alone() -> None:
     live = house.api.objects["VLMDeployment", NAME]
     going = live | {"metadata": live["metadata"] | {"deletionTimestamp": "2027-01-15T08:00:00Z"}}
     house.api.hold(VLM_DEPLOYMENT, going, watched=True)
-    assert await house.look() is None
+    assert await house.looks() is None
     house.api.lose(VLM_DEPLOYMENT, NAME)
-    assert await house.look() is None
+    assert await house.looks() is None
     assert not house.api.writes()
 
 
@@ -123,7 +122,7 @@ async def test_a_pod_that_the_cache_does_not_show_is_found_by_its_name_and_not_r
     house.start()
     with pytest.raises(KubeError, match="already exists"):
         await house.look()
-    assert await house.look() is None
+    assert await house.looks() is None
     assert house.pods() == [name]
     house.api.calls.clear()
     await house.look()
@@ -139,7 +138,7 @@ async def test_a_replica_whose_label_somebody_takes_away_has_not_failed_and_gets
     house.api.hold(POD, pod | {"metadata": pod["metadata"] | {"labels": bare}}, watched=True)
     house.api.events.clear()
 
-    assert await house.look() is None
+    assert await house.looks() is None
     assert house.uids() == uids
     assert house.api.objects["Pod", name]["metadata"]["labels"] == pod["metadata"]["labels"]
     assert house.reasons() == ["Repaired"]
@@ -178,13 +177,13 @@ async def test_a_strangers_service_is_reported_watched_over_and_never_touched() 
     service = house.api.hold(SERVICE, {"metadata": {"name": NAME, "namespace": NAMESPACE}, "spec": {}})
     with pytest.raises(KubeError, match="already exists"):
         await house.look()
-    assert await house.look() == 10.0
+    assert await house.looks() == 10.0
     assert house.condition("Available") == "False/ServiceNameTaken"
     assert house.pods() == []
     assert house.api.objects["Service", NAME] == service
 
     house.api.lose(SERVICE, NAME, watched=False)
-    assert await house.look() == GIVEN_UP_AFTER
+    assert await house.looks() is None
     assert len(house.pods()) == 1
     assert house.condition("Available") == "False/Loading"
 
@@ -197,7 +196,7 @@ async def test_also_when_it_is_labelled_as_another_deployments() -> None:
     )
     with pytest.raises(KubeError, match="already exists"):
         await house.look()
-    assert await house.look() == 10.0
+    assert await house.looks() == 10.0
     assert house.condition("Available") == "False/ServiceNameTaken"
 
 
@@ -209,7 +208,7 @@ async def test_an_overloaded_api_server_is_left_to_the_queue_to_try_again() -> N
     assert raised.value.retry_after == 7
     assert house.condition("Available") == "False/Loading", "the status is written all the same"
     house.api.refusals.clear()
-    assert await house.look() == GIVEN_UP_AFTER
+    assert await house.looks() is None
     assert len(house.pods()) == 2
 
 
@@ -238,7 +237,7 @@ async def test_nothing_is_made_anew_for_a_deployment_whose_deletion_is_still_to_
     house.api.lose(SERVICE, NAME)
     house.api.lose(POD, house.pods()[0])
     assert await house.look() == 0.0
-    assert await house.look() is None
+    assert await house.looks() is None
     assert not house.api.writes()
 
 
@@ -276,7 +275,7 @@ async def test_a_deployment_that_is_gone_when_its_status_is_written_is_forgotten
     house.fail(house.pods()[0])
     with pytest.raises(KubeError, match="not found"):
         await house.look()
-    assert await house.look() is None
+    assert await house.looks() is None
 
 
 async def test_a_store_of_events_that_does_not_answer_holds_up_nothing(
@@ -306,7 +305,7 @@ async def test_what_was_done_is_told_once_though_the_status_is_refused() -> None
 async def test_what_admission_refuses_is_told_and_rests() -> None:
     house = House(replicas=2)
     house.api.refusals["create Pod"] = QUOTA
-    assert await house.look() == 5.0
+    assert await house.looks() == 5.0
     assert house.condition("Available") == "False/AdmissionRefused"
     assert [(f["slot"], f["count"]) for f in house.status()["failures"]] == [(0, 1), (1, 1)]
     house.now += 2
@@ -324,7 +323,7 @@ async def test_what_admission_refuses_is_told_and_rests() -> None:
 async def test_no_replica_is_created_while_what_it_needs_is_refused() -> None:
     house = House()
     house.api.refusals["create ConfigMap"] = QUOTA
-    assert await house.look() == 60.0
+    assert await house.looks() == 60.0
     assert house.pods() == []
     assert "create ConfigMap m-engine-scripts: exceeded quota: gpus" in house.status()["conditions"][2]["message"]
 
@@ -333,7 +332,7 @@ async def test_a_change_that_is_refused_is_told() -> None:
     house = await House().settled()
     house.api.refusals["change Service"] = KubeError(422, "Invalid", "the port is bad")
     house.edit(service={"port": 80})
-    assert await house.look() == 60.0
+    assert await house.looks() == 60.0
     assert house.condition("Progressing") == "False/AdmissionRefused"
 
 
@@ -361,7 +360,7 @@ async def test_a_stranger_that_must_not_be_looked_at_is_waited_for() -> None:
     house = House(replicas=1)
     house.api.hold(SERVICE, {"metadata": {"name": NAME, "namespace": NAMESPACE}})
     house.api.refusals["get"] = NO_RIGHT
-    assert await house.look() == CLAIM_RECHECK, "no look at the claim is allowed either"
+    assert await house.look() == 0.0, "no look at the claim is allowed either"
     assert house.condition("Progressing") == "False/PermissionMissing"
     assert house.pods() == []
     house.api.refusals["get"] = OVERLOADED
@@ -374,20 +373,20 @@ async def test_a_new_deployment_of_the_name_starts_without_the_old_ones_memory()
     house.api.refusals["create Pod"] = QUOTA
     await house.look()
     house.api.refusals.clear()
-    assert await house.look() == 5.0
+    assert await house.looks() == 5.0
     for kind in (BUDGET, CONFIG_MAP, CONTROLLER_REVISION, SERVICE, VLM_DEPLOYMENT):
         for held, name in list(house.api.objects):
             if held == kind.kind:
                 house.api.lose(kind, name)
     house.create(replicas=1)
-    assert await house.look() == GIVEN_UP_AFTER
+    assert await house.looks() is None
     assert len(house.pods()) == 1
 
 
 async def test_a_claim_that_is_not_ready_is_looked_at_again() -> None:
     house = House()
     house.api.lose(CLAIM, "models", watched=False)
-    assert await house.look() == CLAIM_RECHECK
+    assert await house.looks() == CLAIM_RECHECK
     assert house.condition("WeightsReady") == "False/ClaimNotFound"
 
 
@@ -437,3 +436,22 @@ async def test_events_are_about_the_deployment_and_have_names_of_their_own() -> 
     names = [e["metadata"]["name"] for e in house.api.events]
     assert len(set(names)) == len(names)
     assert event["eventTime"] == "2027-01-15T08:00:00.000000Z"
+
+
+async def test_what_the_operator_did_is_followed_by_the_next_step_without_any_news() -> None:
+    house = await House(replicas=2).settled()
+    house.edit(replicas=1)
+    assert await house.look() == 0.0
+    assert await house.look() == READ_AGAIN
+
+
+async def test_what_is_undone_again_and_again_is_not_hurried() -> None:
+    house = await House().settled()
+    for _ in range(STEPS_IN_A_ROW):
+        house.edit_child(SERVICE, {"ports": []})
+        assert await house.look() == 0.0
+    house.edit_child(SERVICE, {"ports": []})
+    assert await house.look() is None
+    assert await house.look() is None
+    house.edit_child(SERVICE, {"ports": []})
+    assert await house.look() == 0.0
