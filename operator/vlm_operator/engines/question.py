@@ -21,6 +21,7 @@ class Question:
 class Verdict:
     """What a replica is found to be."""
 
-    alive: bool
+    alive: bool | None
+    """None: it could not be asked, which says nothing of it."""
     message: str
     """What it did, as the end of a sentence whose subject is the replica."""

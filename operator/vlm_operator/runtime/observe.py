@@ -8,9 +8,11 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 from zlib import crc32
 
 from vlm_operator.api.names import DRAINING, WARM
+from vlm_operator.engines.base import Resolved
 from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.draining import READ_AGAIN
 from vlm_operator.replicas.facts import Facts, Replica, StoredRevision
@@ -155,25 +157,17 @@ class Observer:
         revision = next((known for known in revisions if known.revision == replica.revision), None)
         if revision is None or not replica.address:
             return None
-        resolved = revision.resolved
-        work = await self._pods.work(
-            replica.address,
-            engine=engine(resolved.inputs.engine.type),
-            version=resolved.engine_version,
-            model=resolved.inputs.model.name,
-        )
+        work = await self._pods.work(replica.address, **_served_by(revision.resolved))
         return work.in_flight
 
     async def _verify(self, key: Key, replica: Replica, revision: StoredRevision) -> None:
-        resolved = revision.resolved
-        verdict = await self._pods.verify(
-            replica.address,
-            engine=engine(resolved.inputs.engine.type),
-            version=resolved.engine_version,
-            model=resolved.inputs.model.name,
-            by_request=resolved.inputs.engine.verification != "Health",
-        )
+        by_request = revision.resolved.inputs.engine.verification != "Health"
+        served_by = _served_by(revision.resolved)
+        verdict = await self._pods.verify(replica.address, **served_by, by_request=by_request)
         self._asked[replica.uid] = time.monotonic()
+        if verdict.alive is None:
+            log.info("%s/%s: replica %s on standby %s", *key, replica.name, verdict.message)
+            return
         if verdict.alive:
             self._doubted.discard(replica.uid)
             self._sick.pop(replica.uid, None)
@@ -183,3 +177,9 @@ class Observer:
             self._sick[replica.uid] = verdict.message
             self._wake(key)
         self._doubted.add(replica.uid)
+
+
+def _served_by(resolved: Resolved) -> dict[str, Any]:
+    """Whom the pods of a revision are asked as."""
+    kind = resolved.inputs.engine.type
+    return {"engine": engine(kind), "version": resolved.engine_version, "model": resolved.inputs.model.name}

@@ -21,10 +21,15 @@ LARGEST_ANSWER = 4 * 2**20
 _CHUNK = 64 * 2**10
 _SHOWN = 300
 _NEEDS_KEY = (401, 403)
+_OF_A_PROXY = (502, 504)
 
 
 class PodError(Exception):
     """A pod gave no answer that can be read; what it did, as the end of a sentence."""
+
+
+class UnreachablePodError(PodError):
+    """No connection to the pod came about: a policy or the network may be in the way of the operator alone."""
 
 
 class Pods:
@@ -36,7 +41,7 @@ class Pods:
         self._session = aiohttp.ClientSession(
             # A pod may be gone and its address another one's by the next look, so no connection is kept.
             connector=aiohttp.TCPConnector(limit=0, force_close=True),
-            timeout=aiohttp.ClientTimeout(total=timeout_seconds),
+            timeout=aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=timeout_seconds / 2),
             headers={"User-Agent": OPERATOR, "Accept-Encoding": "identity"},
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
@@ -68,6 +73,8 @@ class Pods:
                 if status not in _NEEDS_KEY:
                     return _verdict(question.path, status, answer, wrong=question.wrong(answer))
             status, answer = await self._ask("GET", address, question.health_path)
+        except UnreachablePodError as error:
+            return Verdict(alive=None, message=str(error))
         except PodError as error:
             return Verdict(alive=False, message=str(error))
         return _verdict(question.health_path, status, answer, wrong=False)
@@ -89,7 +96,11 @@ class Pods:
                 self._free,
                 self._session.request(method, url, data=body, headers=headers, allow_redirects=False) as response,
             ):
+                if response.status in _OF_A_PROXY:
+                    raise UnreachablePodError(f"cannot be reached: a proxy answered with {response.status}")
                 return response.status, await _text(response, path)
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise UnreachablePodError(f"cannot be reached: {str(error) or type(error).__name__}") from error
         except TimeoutError as error:
             raise PodError(f"did not answer {path} within {self._seconds:g} s") from error
         except (aiohttp.ClientError, OSError) as error:

@@ -368,7 +368,7 @@ TEXTS = (
     Text("PermissionDenied", PLAIN, "PermissionError: [Errno 13] Permission denied: '/models/model.safetensors'", "pod"),
     Text("PermissionDenied", CORE, "PermissionError: [Errno 13] Permission denied: '/app/.cache/flashinfer'", "odysseus-dev/odysseus#6157"),
     Text("PermissionDenied", PLAIN, "FileNotFoundError: [Errno 2] No usable temporary directory found in ['/tmp', '/var/tmp']", "pod"),
-    Text("PermissionDenied", WORKER, "OSError: [Errno 30] Read-only file system: '/root/.triton'", "Python"),
+    Text("PermissionDenied", WORKER, "OSError: [Errno 30] Read-only file system: '/.triton'", "Python"),
     # -- the engine itself
     Text("VerificationFailed", PROBE, "failed a small request with 500: Internal Server Error", "the startup probe"),
     Text("VerificationFailed", PROBE, "wants an API key (401): the key in VLLM_API_KEY was refused", "the startup probe"),

@@ -80,7 +80,7 @@ async def test_requests_in_flight_are_waited_for_until_the_time_is_over() -> Non
     house.engines.busy[address(house, name)] = 3
     for _ in range(3):
         await read_again(house)
-    assert "3 requests in flight" in house.condition_message("Progressing")
+    assert "it has requests in flight" in house.condition_message("Progressing")
     house.now += 60
     await house.look()
     assert name not in house.pods()
