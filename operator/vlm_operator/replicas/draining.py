@@ -23,8 +23,10 @@ class Drain:
     done: bool
     ends: float
     """When it is over at the latest."""
+    waits_for: str
+    """In words, which stay the same while it waits for the same."""
     left: str
-    """What it waits for, or was left, in words."""
+    """What would be cut now, in words."""
     misdated: bool = False
     """It was begun in what is now the future: the clock was set back."""
 
@@ -32,13 +34,14 @@ class Drain:
 def drain_of(replica: Replica, facts: Facts, idle_since: Mapping[str, float], *, now: float) -> Drain:
     """How far the drain of a replica has got."""
     if replica.loading:
-        return Drain(done=True, ends=now, left="it never served")
+        return Drain(done=True, ends=now, waits_for="", left="")
     begun = replica.drain_started_at
     misdated = begun is None or begun > now + CLOCK_TOLERANCE
     ends = (now if begun is None or misdated else begun) + drain_timeout(replica, facts)
     since, read_at = idle_since.get(replica.uid), replica.read_at
     idle = since is not None and read_at is not None and read_at - since >= READ_AGAIN
-    return Drain(done=idle or now >= ends, ends=ends, left=_left(replica), misdated=misdated)
+    waits_for, left = _left(replica)
+    return Drain(done=idle or now >= ends, ends=ends, waits_for=waits_for, left=left, misdated=misdated)
 
 
 def drain_timeout(replica: Replica, facts: Facts) -> float:
@@ -62,9 +65,13 @@ def idle_since(facts: Facts) -> dict[str, float]:
     }
 
 
-def _left(replica: Replica) -> str:
+def _left(replica: Replica) -> tuple[str, str]:
     if replica.routed is not False:
-        return "clients are still sent to it" if replica.routed else "whether clients are still sent to it is not known"
+        known = (
+            "clients are still sent to it" if replica.routed else "whether clients are still sent to it is not known"
+        )
+        return known, known
     if replica.in_flight is None:
-        return "its requests in flight cannot be read"
-    return f"{replica.in_flight} requests in flight"
+        return ("its requests in flight cannot be read",) * 2
+    waits_for = "it has requests in flight" if replica.in_flight else "it has had no request in flight for a moment"
+    return waits_for, f"{replica.in_flight} requests in flight"

@@ -175,6 +175,8 @@ class Memory:
     seen: tuple[Seen, ...] = ()
     retired: frozenset[str] = frozenset()
     """Uids of replicas that the operator itself deleted at the last look."""
+    recalled: bool = False
+    """It is what another operator left in the status; this one has not looked yet."""
     idle_since: Mapping[str, float] = field(default_factory=dict)
     """Since when replicas that finish their requests were read and had none, by uid."""
 

@@ -49,11 +49,14 @@ def line_up(live: Iterable[Replica], sizes: Sizes, rules: Rules, *, now: float) 
     stale = [r for r in sound if rules.outdated(r)]
     spare_role = WARM if sum(r.role == WARM for r in fresh) > sizes.warm else SERVING
     surplus = choose_victims(
-        fresh, surplus=max(0, len(fresh) - sizes.total), revision=rules.revision, spare_role=spare_role
+        fresh,
+        surplus=max(0, len(fresh) - sizes.total),
+        revision="" if rules.paused else rules.revision,
+        spare_role=spare_role,
     )
     kept = _without(fresh, [victim.replica for victim in surplus])
     serve = _serving(kept, [] if rules.at_once else stale, sizes, rules, now=now)
-    serve = _without(serve, _dispensable(serve, kept, sizes, rules))
+    serve = _without(serve, _dispensable(serve, kept, sizes, rules, now=now))
     return Lineup(
         serve=tuple(serve),
         stand_by=tuple(_without(kept, serve)),
@@ -88,31 +91,39 @@ def _order(rules: Rules, *, now: float) -> Any:
     """Ready ones first; of those, such as stay, have been ready for a while, and serve already."""
 
     def key(r: Replica) -> tuple[Any, ...]:
-        steady = r.ready_since is not None and now - r.ready_since >= STEADY_AFTER
+        # One that became ready in what is now the future did so before the clock was set back.
+        steady = r.ready_since is not None and not 0 <= now - r.ready_since < STEADY_AFTER
         quality = (rules.outdated(r), not steady) if r.ready else (r.loading, not r.scheduled)
         return (not r.ready, r.role == DRAINING, *quality, r.role != SERVING, r.created_at, r.slot, r.name)
 
     return key
 
 
-def _dispensable(serve: list[Replica], kept: list[Replica], sizes: Sizes, rules: Rules) -> list[Replica]:
+def _dispensable(serve: list[Replica], kept: list[Replica], sizes: Sizes, rules: Rules, *, now: float) -> list[Replica]:
     """Outdated ones in the service that go though nothing has taken their place, as far as the rollout may do without."""
     if rules.at_once:
         return []
-    spare = sum(r.ready for r in serve) - rules.floor(sizes)
     needed = sizes.total - len(kept)
-    outdated = [r for r in serve if rules.outdated(r) and r.ready]
+    outdated = [r for r in serve if rules.outdated(r)]
+    # What has not been ready for a while keeps no promise: nothing is lost with it.
+    idle = [r for r in outdated if not r.ready and r.revision != rules.revision and _not_ready_for_long(r, now=now)]
     if not rules.may_do_without(sizes):
-        return []
-    victims = choose_victims(outdated, surplus=max(0, min(spare, needed, len(outdated))), revision="")
-    return [victim.replica for victim in victims]
+        return idle[: max(0, needed)]
+    ready = [r for r in outdated if r.ready]
+    spare = sum(r.ready for r in serve) - rules.floor(sizes)
+    victims = choose_victims(ready, surplus=max(0, min(spare, needed - len(idle), len(ready))), revision="")
+    return [*idle[: max(0, needed)], *(victim.replica for victim in victims)]
+
+
+def _not_ready_for_long(replica: Replica, *, now: float) -> bool:
+    return replica.not_ready_since is not None and now - replica.not_ready_since >= PATIENCE_WITH_POOL
 
 
 def _lost(everyone: list[Replica], sizes: Sizes, rules: Rules, *, now: float) -> list[Replica]:
     """Replicas that served once and have been not ready for too long. None while most are: then it is not their fault."""
     served = [r for r in everyone if r.started and r.role == SERVING]
     if 2 * sum(not r.ready for r in served) > len(served):
-        return []
+        return _longest_lost(everyone, now=now)
     replaced = sum(r.ready and r.role != DRAINING for r in everyone) >= sizes.serving
     patience = PATIENCE_WITH_POOL if replaced and rules.pooled(sizes) else PATIENCE
     return [
@@ -120,6 +131,15 @@ def _lost(everyone: list[Replica], sizes: Sizes, rules: Rules, *, now: float) ->
         for r in everyone
         if r.started and not r.ready and r.not_ready_since is not None and now - r.not_ready_since >= patience
     ]
+
+
+def _longest_lost(everyone: list[Replica], *, now: float) -> list[Replica]:
+    """Where most are not ready it is hardly their fault: one after the other is given up, when none loads to replace one."""
+    if any(r.loading or r.role == DRAINING for r in everyone):
+        return [r for r in everyone if r.role == DRAINING and r.started and not r.ready]
+    waiting = [r for r in everyone if r.started and not r.ready and r.not_ready_since is not None]
+    longest = sorted(waiting, key=lambda r: (r.not_ready_since or now, r.name))[:1]
+    return [r for r in longest if now - (r.not_ready_since or now) >= PATIENCE]
 
 
 def _why_lost(replica: Replica, *, now: float) -> str:

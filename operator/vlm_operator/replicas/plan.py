@@ -40,7 +40,7 @@ def plan(facts: Facts, decision: Decision, *, now: float) -> Plan:
     return Plan(
         actions=(*around.actions, *replicas.actions),
         waits=(*around.waits, *replicas.waits),
-        memory=replace(memory, retired=replicas.retired, failures=replicas.failures),
+        memory=replace(memory, retired=replicas.retired, failures=replicas.failures, recalled=False),
         sizes=sizes,
         progress=progress,
         undecided=replicas.undecided,

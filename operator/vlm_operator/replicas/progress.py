@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from vlm_operator.api.names import SERVING
 from vlm_operator.replicas.facts import WAITING_FOR_GPU, Facts, Replica, SlotFailure
+from vlm_operator.replicas.refusal import REFUSED
 from vlm_operator.replicas.rollout import Rules
 from vlm_operator.replicas.sizes import Sizes
 from vlm_operator.replicas.target import Target, last_good
@@ -45,7 +46,8 @@ def progress_of(facts: Facts, target: Target, sizes: Sizes, rules: Rules, *, now
     asked = target.asked
     live = [r for r in facts.replicas if r.live]
     new = [r for r in live if r.revision == asked.revision]
-    proved = is_available(facts, target, sizes) or (asked.stored is not None and asked.stored.available)
+    rolled_out = facts.status.get("currentRevision") == asked.revision
+    proved = is_available(facts, target, sizes) or (rolled_out and asked.stored is not None and asked.stored.available)
     if sizes.total == 0 or (target.wanted is None and proved and len(new) == len(live)):
         return None
     since, waiting_since = _clock(facts, target, new, now=now)
@@ -61,11 +63,11 @@ def progress_of(facts: Facts, target: Target, sizes: Sizes, rules: Rules, *, now
     if asked.stored is not None and asked.stored.failed and target.wanted is not None:
         back = f"revision {asked.revision} was rolled back to {target.revision} ({asked.stored.failed})"
         return replace(under_way, phase=ROLLED_BACK, message=f"{back}; edit the spec to try another")
-    if target.paused:
+    if target.paused and (target.wanted is not None or len(new) < len(live)):
         kept = "spec.rollout.paused keeps the others as they are"
         return replace(under_way, phase=PAUSED, message=f"{under_way.message}; {kept}")
     if waiting_since is not None:
-        return replace(under_way, phase=WAITING_FOR_GPU)
+        return replace(under_way, phase=WAITING_FOR_GPU) if _waits_for_gpu(facts, new, now=now) else under_way
     return _judged(under_way, facts, target, new, rules, now=now)
 
 
@@ -97,20 +99,29 @@ def _judged(
 def _clock(facts: Facts, target: Target, new: list[Replica], *, now: float) -> tuple[float, float | None]:
     """When the rollout last got on, and since when its time stands still."""
     noted = facts.status.get("rollout") or {} if facts.status.get("updatedRevision") == target.asked.revision else {}
-    since = epoch(noted.get("lastProgressTime")) or now
+    # An operator that has just started has not seen what happened meanwhile.
+    since = (epoch(noted.get("lastProgressTime")) or now) if not facts.memory.recalled else now
     waited_since = epoch(noted.get("waitingSince"))
-    waits = target.paused or _waits_for_gpu(facts, new)
+    waits = target.paused or _waits_for_gpu(facts, new, now=now) or not _is_tried(facts, target, new)
     if waited_since is not None and not waits:
         since += max(0.0, now - waited_since)
-    since = min(now, max([since, *(r.ready_since for r in new if r.ready_since is not None)]))
-    return since, min(now, waited_since or now) if waits else None
+    since = max([since, *(r.ready_since for r in new if r.ready_since is not None)])
+    return since, (waited_since or now) if waits else None
 
 
-def _waits_for_gpu(facts: Facts, new: list[Replica]) -> bool:
+def _is_tried(facts: Facts, target: Target, new: list[Replica]) -> bool:
+    """Whether there is anything to judge the revision by: a replica that loads, or one that failed."""
+    failed = facts.memory.revision == target.revision and any(
+        failure.reason not in {WAITING_FOR_GPU, *REFUSED} for failure in facts.memory.failures
+    )
+    return failed or any(r.scheduled and not r.ready for r in new)
+
+
+def _waits_for_gpu(facts: Facts, new: list[Replica], *, now: float) -> bool:
     """Whether no node takes the replicas that are to come, as the scheduler says."""
     loading = [r for r in new if not r.ready]
     refused = any(not r.scheduled and r.trouble is not None for r in loading)
-    withdrawn = any(failure.reason == WAITING_FOR_GPU for failure in facts.memory.failures)
+    withdrawn = any(f.reason == WAITING_FOR_GPU and now < f.next_retry for f in facts.memory.failures)
     return (refused or withdrawn) and not any(r.scheduled for r in loading)
 
 

@@ -33,11 +33,16 @@ class Rules:
         """Whether another is to take its place."""
         if replica.revision != self.revision and not self.paused:
             return True
-        return replica.cordoned and self.settings.pool_size > 0
+        # To replace all at once is for revisions: a node is emptied one by one, or not at all.
+        return replica.cordoned and self.settings.pool_size > 0 and not self.at_once
 
     def replaces(self, live: Iterable[Replica]) -> bool:
         """Whether any of the replicas is outdated."""
         return any(self.outdated(replica) for replica in live)
+
+    def rolls_out(self, live: Iterable[Replica]) -> bool:
+        """Whether any of the replicas has another revision than the wanted one."""
+        return not self.paused and any(replica.revision != self.revision for replica in live)
 
     def pooled(self, sizes: Sizes) -> bool:
         """Whether warm replicas are there for it, so that it needs no further GPU."""

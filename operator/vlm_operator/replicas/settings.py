@@ -45,6 +45,11 @@ class Settings(ApiModel):
         return self.scaling is not None and self.scaling.mode != "Advisory"
 
     @property
+    def by_work(self) -> bool:
+        """Whether it is decided by the work that there is, and not by given targets alone."""
+        return self.active and self.scaling is not None and self.scaling.policy != "Targets"
+
+    @property
     def pool_size(self) -> int:
         """Warm replicas that are asked for."""
         return self.warm_pool.size if self.warm_pool is not None else 0

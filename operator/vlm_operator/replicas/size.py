@@ -1,7 +1,9 @@
 """How many serving replicas there should be. Signals will decide here; until then the spec does, within its bounds."""
 
 from vlm_operator.api.names import WARM
+from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.replicas.facts import Decision, Facts
+from vlm_operator.replicas.settings import Settings
 
 AS_SPECIFIED = "AsSpecified"
 WITHIN_BOUNDS = "StartingSize"
@@ -18,9 +20,17 @@ def decide_size(facts: Facts) -> Decision:
     asked, scaling = facts.spec.replicas, facts.spec.scaling
     if scaling is None or scaling.mode == "Advisory" or asked == 0:
         return Decision(replicas=asked, reason=AS_SPECIFIED, message=f"spec.replicas is {asked}")
-    start, low, high = starting_size(facts), scaling.min_replicas or 1, scaling.max_replicas
+    start, low, high = starting_size(facts), _least(facts.spec), scaling.max_replicas
     message = f"the size to start with is {start}, spec.scaling allows {low} to {high}"
     return Decision(replicas=min(max(start, low), high), reason=WITHIN_BOUNDS, message=message)
+
+
+def _least(spec: VLMDeploymentSpec) -> int:
+    """The smallest size: work-based scaling keeps a pool in rotation as headroom within the size."""
+    settings = Settings.of(spec)
+    least = spec.scaling.min_replicas or 1 if spec.scaling is not None else 1
+    within = settings.by_work and not settings.standby
+    return least + settings.pool_size if within else least
 
 
 def starting_size(facts: Facts) -> int:

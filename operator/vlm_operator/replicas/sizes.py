@@ -34,7 +34,7 @@ def sizes_of(decision: Decision, settings: Settings) -> Sizes:
     ceiling = max(size, scaling.max_replicas) if scaling is not None and settings.active else size + pool
     if settings.standby:
         return Sizes(serving=size, needed=size, warm=min(pool, ceiling - size), ceiling=ceiling)
-    if scaling is not None and settings.active and scaling.policy != "Targets":
+    if scaling is not None and settings.by_work:
         # Work-based scaling keeps the pool as headroom within its decision.
         needed = min(size, max(scaling.min_replicas or 1, size - pool))
         return Sizes(serving=size, needed=needed, warm=0, ceiling=ceiling)

@@ -75,14 +75,23 @@ def remember(facts: Facts, *, revision: str, now: float) -> Memory:
     current = [replica for replica in facts.replicas if replica.live and replica.revision == revision]
     before = {seen.uid: seen for seen in memory.seen}
     for replica in current:
-        if replica.ready_since is not None and now - replica.ready_since >= HEALTHY_AFTER:
-            failures.pop(replica.slot, None)
+        if replica.slot in failures and _disproves(replica, failures[replica.slot], now=now):
+            del failures[replica.slot]
     return replace(
         memory,
         revision=revision,
         failures=tuple(sorted(failures.values(), key=lambda failure: failure.slot)),
         seen=tuple(_seen(replica, before.get(replica.uid)) for replica in current),
     )
+
+
+def _disproves(replica: Replica, failure: SlotFailure, *, now: float) -> bool:
+    """Whether a replica shows that the cause of the failures before it has passed."""
+    if failure.reason in REFUSED:
+        return True  # it was admitted
+    if replica.ready_since is None:
+        return False
+    return failure.permanent or now - replica.ready_since >= HEALTHY_AFTER
 
 
 def failed_with(trouble: Trouble, previous: SlotFailure | None, *, slot: int, now: float) -> SlotFailure:

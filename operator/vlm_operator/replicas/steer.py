@@ -59,7 +59,10 @@ def steer(facts: Facts, target: Target, sizes: Sizes, rules: Rules, *, held: boo
     """One step. `held`: nothing may be created now."""
     live = [replica for replica in facts.replicas if replica.live]
     ended = [replica for replica in facts.replicas if replica.over]
-    failing = [r for r in live if fails_for_good(r, facts.memory) or (r.sick and r.role == WARM)]
+    # One that is sick is replaced at a time, and the next when its successor is there.
+    complete = len(live) >= sizes.total and not any(r.loading for r in live)
+    sick = [r for r in live if r.sick and r.role == WARM][: 1 if complete else 0]
+    failing = [*(r for r in live if fails_for_good(r, facts.memory)), *sick]
     withdrawn = _withdrawn(live, sizes, rules, now=now)
     given_up = [*failing, *withdrawn]
     lost = {replica.uid for replica in given_up}
@@ -75,11 +78,14 @@ def steer(facts: Facts, target: Target, sizes: Sizes, rules: Rules, *, held: boo
     gone = {action.uid for action in removed}
     slots = _missing_slots(facts, lineup, rules)
     causes = {r.slot: _cause(r, facts, withdrawn=not r.scheduled) for r in given_up if r.revision == target.revision}
-    known = _with_failures(facts.memory.failures, causes, now=now)
+    # What was withdrawn for lack of a GPU is tried again once it has rested, as if nothing had been.
+    remembered = tuple(f for f in facts.memory.failures if f.reason != WAITING_FOR_GPU or rests(f, now=now))
+    known = _with_failures(remembered, causes, now=now)
     occupied = {r.slot for r in live if r.revision == target.revision and r.uid not in gone}
     failures = _pass_on(known, occupied=occupied, slots=slots)
     creation = _Creation(facts, target, slots, failures, _roles(lineup, sizes, count=len(slots)))
-    room = 0 if held else _room(facts, sizes, rules, live, gone=gone, now=now)
+    surge = 0 if any(failure.reason == WAITING_FOR_GPU for failure in failures) else rules.surge(sizes)
+    room = 0 if held else _room(facts, sizes, rules, live, gone=gone, surge=surge, now=now)
     created, waits = creation.step(room, now=now)
     # One patch of a pod at a time: the next would find it changed.
     busy = gone | {action.patch["metadata"]["uid"] for action in steps.roles}
@@ -148,7 +154,7 @@ class _Steps:
         elif replica.role == SERVING:
             if replica.loading:
                 self._set(replica, WARM, "enough others serve")
-            elif replica.ready or self._not_ready_for_long(replica):
+            elif replica.ready or (self._not_ready_for_long(replica) and not self._stormy):
                 self._take_out(replica, "enough others serve")
 
     def leave(self) -> None:
@@ -165,7 +171,7 @@ class _Steps:
 
     def _take_out(self, replica: Replica, reason: str) -> None:
         """Begin the drain of a replica in rotation, if enough others are there."""
-        if self._stormy and self._sizes.total:
+        if self._stormy and self._sizes.total and replica.ready:
             return
         if replica.ready and replica.role == SERVING:
             if self._ready <= self._floor:
@@ -181,7 +187,7 @@ class _Steps:
             self._set(replica, DRAINING, "its drain begins now")
         elif not drain.done:
             until = min(drain.ends, self._now + READ_AGAIN)
-            self.waits.append(Wait(reason=DRAINS, message=f"replica {replica.name}: {drain.left}", until=until))
+            self.waits.append(Wait(reason=DRAINS, message=f"replica {replica.name}: {drain.waits_for}", until=until))
         elif then:
             self._set(replica, then, retirement.reason)
         else:
@@ -201,7 +207,7 @@ class _Steps:
 
 
 def _left(drain: Drain, *, now: float) -> str:
-    return f"; its drain timed out: {drain.left}" if now >= drain.ends and drain.left != "it never served" else ""
+    return f"; its drain timed out: {drain.left}" if now >= drain.ends and drain.left else ""
 
 
 def _missing_slots(facts: Facts, lineup: Lineup, rules: Rules) -> tuple[int, ...]:
@@ -210,17 +216,19 @@ def _missing_slots(facts: Facts, lineup: Lineup, rules: Rules) -> tuple[int, ...
     return free_slots(taken, count=max(0, lineup.missing))
 
 
-def _room(facts: Facts, sizes: Sizes, rules: Rules, live: list[Replica], *, gone: set[str], now: float) -> int:
+def _room(
+    facts: Facts, sizes: Sizes, rules: Rules, live: list[Replica], *, gone: set[str], surge: int, now: float
+) -> int:
     """How many replicas may be created now."""
-    outdated = rules.replaces(live)
     # In a rollout a new replica gets the GPU of one that goes: until it has gone, it is there.
     leaving = [r for r in facts.replicas if r.terminating and r.revision != rules.revision and _is_going(r, now=now)]
-    rolling = bool(outdated or leaving) and not rules.paused
+    rolling = (rules.rolls_out(live) or bool(leaving)) and not rules.paused
     if rolling and rules.at_once:
         return 0
     there = [r for r in live if r.scheduled or r.uid not in gone]
-    limit = sizes.total + rules.surge(sizes) if rolling else sizes.ceiling
-    return max(0, limit - len(there) - (len(leaving) if rolling else 0))
+    if rolling:
+        return max(0, sizes.total + surge - len(there) - len(leaving))
+    return max(0, (sizes.total if rules.replaces(live) else sizes.ceiling) - len(there))
 
 
 def _is_going(replica: Replica, *, now: float) -> bool:
@@ -297,13 +305,15 @@ class _Creation:
         """The replicas to create now, and what is waited for."""
         failures = {failure.slot: failure for failure in self.known}
         at_rest = [failures[slot] for slot in self.slots if slot in failures and rests(failures[slot], now=now)]
-        waits = [resting(failure) for failure in at_rest]
+        withdrawn = [failure for failure in self.known if failure.reason == WAITING_FOR_GPU]
+        waits = [resting(failure) for failure in dict.fromkeys((*at_rest, *withdrawn))]
         # A slot that rests keeps its place: the next ones would fail alike.
         ready = [slot for slot in self.slots[:room] if slot not in {failure.slot for failure in at_rest}]
-        refused = [slot for slot in self.slots if slot in failures and _concerns_all(failures[slot])]
+        refused = [failure.slot for failure in self.known if _concerns_all(failure)]
         if refused:
             # What refused one pod would refuse the others: one at a time asks whether it still does, and all rest with it.
-            ready = refused[:1] if not {failure.slot for failure in at_rest} & set(refused) else []
+            tried = set(refused) - set(self.slots)
+            ready = refused[:1] if not tried and not {failure.slot for failure in at_rest} & set(refused) else []
         chosen = zip(ready[:room], self.roles, strict=False)
         return [_create_pod(self.facts, self.target, slot, role) for slot, role in chosen], waits
 

@@ -186,7 +186,7 @@ def _old_revisions(facts: Facts, target: Target, settings: Settings | None) -> l
     in_use = {replica.revision for replica in facts.replicas} | {target.revision, target.asked.revision}
     # The one to return to is in use until the new one has proved itself.
     good = last_good(facts, besides=target.asked.revision)
-    if good is not None and not (target.asked.stored is not None and target.asked.stored.available):
+    if good is not None and facts.status.get("currentRevision") != target.asked.revision:
         in_use.add(good.revision)
     limit = settings.history_limit if settings is not None else HISTORY_LIMIT
     idle = [known for known in facts.revisions if known.revision not in in_use]

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from vlm_operator.api.names import DRAINING, SERVING, WARM
 from vlm_operator.replicas.facts import Decision, Facts, Replica
 from vlm_operator.replicas.ownership import Ownership
+from vlm_operator.replicas.settings import Settings
+from vlm_operator.replicas.sizes import Sizes
 from vlm_operator.replicas.target import target_of
 
 
@@ -28,6 +30,11 @@ class Census:
     """Finish their requests, or end."""
     gpus: int
     """GPUs held, also by replicas that are leaving."""
+
+
+def warm_and_ready(census: Census, sizes: Sizes, settings: Settings) -> int:
+    """Ready replicas that the load does not need: those on standby, in rotation those beyond the needed number."""
+    return len(census.warm) if settings.standby else max(0, len(census.serving) - sizes.needed)
 
 
 def count(facts: Facts, decision: Decision) -> Census:

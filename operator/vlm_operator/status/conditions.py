@@ -14,7 +14,7 @@ from vlm_operator.replicas.refusal import REFUSED
 from vlm_operator.replicas.settings import Settings
 from vlm_operator.replicas.steer import DRAINS
 from vlm_operator.replicas.target import settings_of
-from vlm_operator.status.census import Census
+from vlm_operator.status.census import Census, warm_and_ready
 
 ACCEPTED = "Accepted"
 AVAILABLE = "Available"
@@ -72,7 +72,7 @@ def _least(decision: Decision, settings: Settings) -> int:
     scaling = settings.scaling
     if scaling is not None and settings.active:
         return min(decision.replicas, scaling.min_replicas or 1)
-    return max(0, decision.replicas - settings.max_unavailable)
+    return max(min(1, decision.replicas), decision.replicas - settings.max_unavailable)
 
 
 def _accepted(facts: Facts) -> Verdict:
@@ -120,7 +120,7 @@ def _causes(facts: Facts, census: Census, plan: Plan, weights: tuple[Verdict, ..
     waiting = [replica for replica in census.current if not replica.ready]
     troubled = [(replica, replica.trouble) for replica in waiting if replica.trouble is not None]
     if troubled:
-        yield _trouble(facts, troubled, census)
+        yield _trouble(facts, troubled, census, plan)
     elif len(census.current_ready) < census.wanted:
         # Until the scheduler says it of a replica.
         yield from (Cause(reason=claim.reason, message=claim.message) for claim in weights if claim.status == "False")
@@ -129,7 +129,9 @@ def _causes(facts: Facts, census: Census, plan: Plan, weights: tuple[Verdict, ..
         yield Cause(reason=progress.phase, message=message)
     total = plan.sizes.total if plan.sizes is not None else census.wanted
     if len(census.current_ready) < total:
-        message = f"{len(census.current_ready)} of {total} replicas are ready, {len(waiting)} loading"
+        stalled = sum(replica.started for replica in waiting)
+        message = f"{len(census.current_ready)} of {total} replicas are ready, {len(waiting) - stalled} loading"
+        message += f", {stalled} not ready any more" if stalled else ""
         yield Cause(reason=LOADING, message=message)
     yield from (Cause(reason=wait.reason, message=wait.message) for wait in plan.waits if wait.reason == DRAINS)
 
@@ -140,8 +142,11 @@ def _why_no_revision(census: Census) -> str:
     return "no spec was accepted yet, so there is nothing to run"
 
 
-def _trouble(facts: Facts, troubled: list[tuple[Replica, Trouble]], census: Census) -> Cause:
-    """The trouble of most replicas."""
+def _trouble(facts: Facts, troubled: list[tuple[Replica, Trouble]], census: Census, plan: Plan) -> Cause:
+    """The trouble of most replicas. Where only the pool lacks some, its condition has the whole."""
+    total = plan.sizes.total if plan.sizes is not None else census.wanted
+    short = plan.progress is not None or len(census.serving) < _in_rotation(census, plan)
+    told_by = READY if short else WARM_POOL_READY
     by_reason: dict[str, list[tuple[Replica, Trouble]]] = {}
     for replica, trouble in troubled:
         by_reason.setdefault(trouble.reason, []).append((replica, trouble))
@@ -152,7 +157,7 @@ def _trouble(facts: Facts, troubled: list[tuple[Replica, Trouble]], census: Cens
     return Cause(
         reason=reason,
         message=f"{trouble.message} ({example.name}{others}){advice}",
-        brief=f"{len(alike)} of {census.wanted} replicas are held up; condition {READY} has the cause",
+        brief=f"{len(alike)} of {total} replicas are held up; condition {told_by} has the cause",
     )
 
 
@@ -218,9 +223,9 @@ def _warm_pool(facts: Facts, census: Census, plan: Plan, settings: Settings) -> 
     if sizes.total == 0:
         yield Verdict(kind=kind, status="False", reason=SCALED_TO_ZERO, message="everything is turned off")
         return
-    wanted = sizes.warm if settings.standby else max(0, sizes.serving - sizes.needed)
-    ready = len(census.warm) if settings.standby else sum(r.ready for r in census.live) - sizes.needed
-    counts = f"{max(0, ready)} of {settings.pool_size} warm replicas are ready"
+    wanted = sizes.warm if settings.standby else sizes.serving - sizes.needed
+    ready = warm_and_ready(census, sizes, settings)
+    counts = f"{ready} of {settings.pool_size} warm replicas are ready"
     if wanted < settings.pool_size:
         message = f"{counts}: spec.scaling.maxReplicas leaves room for {wanted}, serving replicas come first"
         yield Verdict(kind=kind, status="False", reason="CeilingReached", message=message)
@@ -228,5 +233,7 @@ def _warm_pool(facts: Facts, census: Census, plan: Plan, settings: Settings) -> 
         yield Verdict(kind=kind, status="True", reason=READY, message=counts)
     else:
         troubled = [(r, r.trouble) for r in census.live if not r.ready and r.trouble is not None]
-        cause = _trouble(facts, troubled, census) if troubled else Cause(reason=LOADING, message="they are loading")
+        cause = (
+            _trouble(facts, troubled, census, plan) if troubled else Cause(reason=LOADING, message="they are loading")
+        )
         yield Verdict(kind=kind, status="False", reason=cause.reason, message=f"{counts}: {cause.message}")

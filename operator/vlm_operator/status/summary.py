@@ -6,12 +6,12 @@ from typing import Any
 from vlm_operator.api.names import SERVING, serving_selector
 from vlm_operator.replicas.actions import Plan
 from vlm_operator.replicas.facts import Claim, Decision, Facts, SlotFailure
-from vlm_operator.replicas.progress import Progress
+from vlm_operator.replicas.progress import Progress, is_available
 from vlm_operator.replicas.refusal import Refusal
 from vlm_operator.replicas.size import starting_size
-from vlm_operator.replicas.target import settings_of
+from vlm_operator.replicas.target import settings_of, target_of
 from vlm_operator.replicas.times import timestamp
-from vlm_operator.status.census import Census, count
+from vlm_operator.status.census import Census, count, warm_and_ready
 from vlm_operator.status.conditions import READY, Verdict, judge
 
 FAILURES_SHOWN = 8
@@ -34,7 +34,7 @@ def summarise(facts: Facts, decision: Decision, plan: Plan, *, now: float) -> di
         "drainingReplicas": len(census.draining),
         "desiredReplicas": decision.replicas,
         "gpus": census.gpus,
-        "currentRevision": _current_revision(facts, census, verdicts),
+        "currentRevision": _current_revision(facts, census, plan),
         "updatedRevision": census.asked,
         "conditions": [_condition(verdict, known.get(verdict.kind), facts.generation, now=now) for verdict in verdicts],
         "rollout": _rollout(plan.progress) if plan.progress else None,
@@ -55,9 +55,10 @@ def unknown(resource: Mapping[str, Any], refusal: Refusal, *, now: float) -> dic
     return {**status, "observedGeneration": generation, "conditions": list(conditions.values())}
 
 
-def _current_revision(facts: Facts, census: Census, verdicts: tuple[Verdict, ...]) -> str | None:
-    available = any(verdict.kind == "Available" and verdict.status == "True" for verdict in verdicts)
-    if available and not census.outdated and census.target is not None:
+def _current_revision(facts: Facts, census: Census, plan: Plan) -> str | None:
+    """The revision that was rolled out last: all replicas ran it once, and served."""
+    target = target_of(facts)
+    if target is not None and plan.sizes is not None and is_available(facts, target, plan.sizes):
         return census.target
     return facts.status.get("currentRevision")
 
@@ -94,13 +95,10 @@ def _sizing(facts: Facts) -> Mapping[str, Any] | None:
 
 
 def _warm(facts: Facts, census: Census, plan: Plan) -> int | None:
-    """Ready replicas that the load does not need: those on standby, in rotation those beyond the needed number."""
     settings = settings_of(facts)
     if settings is None or not settings.pool_size or plan.sizes is None:
         return None
-    if settings.standby:
-        return len(census.warm)
-    return max(0, sum(replica.ready for replica in census.live) - plan.sizes.needed)
+    return warm_and_ready(census, plan.sizes, settings)
 
 
 def _rollout(progress: Progress) -> dict[str, Any]:

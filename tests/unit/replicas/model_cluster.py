@@ -55,6 +55,7 @@ class Pod:
     node: str = "node"
     trouble: Trouble | None = None
     """Instead of what its status says."""
+    sick: str = ""
     grace: int = 0
     deleted_at: float = 0.0
 
@@ -162,6 +163,7 @@ class Cluster:
             routed=found.role == SERVING and found.ready,
             in_flight=pod.work if asked and pod.readable and pod.ready else None,
             read_at=self.now,
+            sick=pod.sick,
             trouble=pod.trouble or found.trouble,
         )
 

@@ -35,12 +35,12 @@ def test_what_is_published_comes_back(known: list[SlotFailure]) -> None:
     found = recall(status)
     assert set(found.failures) == set(known)
     assert found.revision == status["updatedRevision"]
-    assert replace(found, failures=(), revision="") == Memory()
+    assert replace(found, failures=(), revision="") == Memory(recalled=True)
 
 
 @pytest.mark.parametrize("status", [{}, {"failures": []}, {"failures": None}])
 def test_an_empty_status_is_an_empty_memory(status: dict[str, object]) -> None:
-    assert recall(status) == Memory()
+    assert recall(status) == Memory(recalled=True)
 
 
 def test_a_failure_without_details_is_due() -> None:

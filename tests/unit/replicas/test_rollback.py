@@ -2,7 +2,7 @@
 
 import pytest
 
-from unit.replicas.model_cluster import Cluster, Pod, new_cluster
+from unit.replicas.model_cluster import QUOTA, Cluster, Pod, new_cluster
 from vlm_operator.engines.failures import Waiting
 from vlm_operator.replicas.facts import Trouble
 
@@ -22,6 +22,12 @@ def step(cluster: Cluster, *, seconds: float = 5, broken: str = "") -> None:
         elif pod.stage == "pending" or pod.labels["vlm.dev/revision"] != broken:
             cluster.advance(pod)
     cluster.now += seconds
+
+
+def pass_time(cluster: Cluster, looks: int, broken: str) -> None:
+    """Many looks, while a revision never becomes ready."""
+    for _ in range(looks):
+        step(cluster, broken=broken)
 
 
 def revisions(cluster: Cluster) -> set[str]:
@@ -77,8 +83,7 @@ def test_what_waiting_cannot_mend_is_rolled_back_at_once() -> None:
 def test_another_edit_is_tried_and_the_failed_one_may_be_tried_again_after_it() -> None:
     cluster = serving()
     broken = break_revision(cluster)
-    for _ in range(400):
-        step(cluster, broken=broken)
+    pass_time(cluster, 400, broken)
     cluster.edit(length=4096)
     cluster.settle(rounds=60)
     assert cluster.condition("Ready")["status"] == "True"
@@ -102,8 +107,7 @@ def test_the_first_revision_has_nothing_to_return_to() -> None:
     cluster = new_cluster(replicas=2)
     cluster.look()
     broken = str(cluster.status["updatedRevision"])
-    for _ in range(400):
-        step(cluster, broken=broken)
+    pass_time(cluster, 400, broken)
     assert revisions(cluster) == {broken}
     ready = cluster.condition("Ready")
     assert ready["reason"] == "ProgressDeadlineExceeded"
@@ -113,8 +117,7 @@ def test_the_first_revision_has_nothing_to_return_to() -> None:
 def test_without_automatic_rollback_it_is_kept_and_that_is_said() -> None:
     cluster = serving(rollout={"autoRollback": False})
     broken = break_revision(cluster)
-    for _ in range(400):
-        step(cluster, broken=broken)
+    pass_time(cluster, 400, broken)
     assert broken in revisions(cluster)
     assert "spec.rollout.autoRollback is off" in cluster.condition("Ready")["message"]
 
@@ -123,8 +126,7 @@ def test_time_without_a_gpu_does_not_count() -> None:
     cluster = serving()
     broken = break_revision(cluster)
     cluster.full = True
-    for _ in range(1000):
-        step(cluster, broken=broken)
+    pass_time(cluster, 1000, broken)
     assert cluster.status["rollout"]["phase"] == "WaitingForGPU"
     assert cluster.condition("Available")["status"] == "True"
     cluster.full = False
@@ -173,8 +175,7 @@ def test_no_history_keeps_the_revision_to_return_to_while_it_may_be_needed() -> 
     cluster = serving(rollout={"revisionHistoryLimit": 0, "type": "Recreate"})
     good = cluster.status["currentRevision"]
     broken = break_revision(cluster)
-    for _ in range(400):
-        step(cluster, broken=broken)
+    pass_time(cluster, 400, broken)
     assert (revisions(cluster), cluster.status["rollout"]["phase"]) == ({good}, "RolledBack")
     cluster.edit(length=4096)
     cluster.settle(rounds=60)
@@ -206,3 +207,201 @@ def test_crashes_of_long_ago_do_not_count() -> None:
         cluster.settle(rounds=20)
     assert not pod.terminating
     assert pod.restarts == 10
+
+
+def test_cordoned_nodes_do_not_take_all_replicas_at_once() -> None:
+    cluster = serving(rollout={"type": "Recreate"}, warmPool={"size": 1})
+    cluster.cordoned, cluster.full = {"node"}, True
+    for _ in range(20):
+        step(cluster)
+    assert len([pod for pod in cluster.ready() if pod.labels["vlm.dev/role"] == "serving"]) >= 2
+
+
+@pytest.mark.parametrize("sections", SECTIONS, ids=["surge", "standby", "in rotation", "unavailable"])
+def test_a_rollout_away_from_engines_that_hang_gets_on(sections: dict[str, object]) -> None:
+    cluster = serving(**sections)
+    hanging = list(cluster.pods.values())
+    for pod in hanging:
+        cluster.flap(pod)
+    cluster.edit(length=2048)
+    for _ in range(400):
+        cluster.look()
+        for pod in list(cluster.pods.values()):
+            if pod.terminating:
+                cluster.vanish(pod)
+            elif pod not in hanging:
+                cluster.advance(pod)
+        cluster.now += 5
+    assert cluster.condition("Ready")["status"] == "True"
+    assert revisions(cluster) == {cluster.status["updatedRevision"]}
+
+
+def test_what_never_ran_is_not_the_current_revision() -> None:
+    cluster = serving()
+    good = cluster.status["currentRevision"]
+    cluster.edit(replicas=0)
+    cluster.settle(rounds=40)
+    cluster.edit(length=2048)
+    cluster.settle(rounds=20)
+    assert cluster.status["currentRevision"] == good
+    cluster.edit(replicas=2)
+    cluster.look()
+    broken = str(cluster.status["updatedRevision"])
+    pass_time(cluster, 500, broken)
+    assert (cluster.status["rollout"]["phase"], revisions(cluster)) == ("RolledBack", {good})
+
+
+def test_one_replica_alone_tries_what_waiting_cannot_mend() -> None:
+    cluster = new_cluster(replicas=4, rollout={"autoRollback": False})
+    most = 0
+    for round_ in range(300):
+        cluster.look()
+        for pod in list(cluster.pods.values()):
+            if pod.terminating:
+                cluster.vanish(pod)
+            elif pod.stage == "pending":
+                cluster.advance(pod)
+            elif cluster.now - pod.created_at > 60:
+                pod.trouble = Trouble(reason="BadArgument", message="no", waiting=Waiting.IS_VAIN)
+        if round_ > 40:
+            most = max(most, len(cluster.live()))
+        cluster.now += 10
+    assert most == 1
+
+
+def test_an_operator_that_was_away_does_not_hold_the_time_against_a_rollout() -> None:
+    cluster = serving()
+    cluster.edit(length=2048)
+    for _ in range(5):
+        step(cluster)
+    cluster.now += 2100
+    cluster.restart()
+    cluster.settle(rounds=60)
+    assert cluster.condition("Ready")["status"] == "True"
+
+
+def test_the_time_in_which_old_replicas_finish_their_requests_does_not_count() -> None:
+    cluster = serving(drain={"timeout": "40m"}, warmPool={"size": 1})
+    cluster.edit(length=2048)
+    for pod in cluster.pods.values():
+        pod.work = 1
+    for _ in range(190):
+        step(cluster, seconds=10)
+    assert cluster.status["rollout"]["phase"] == "RollingOut"
+
+
+def test_a_quota_that_is_used_up_is_no_failure_of_the_revision() -> None:
+    cluster = serving()
+    broken = break_revision(cluster)
+    cluster.refuse = QUOTA
+    for _ in range(500):
+        step(cluster)
+    cluster.refuse = None
+    cluster.settle(rounds=60)
+    assert (cluster.condition("Ready")["status"], revisions(cluster)) == ("True", {broken})
+
+
+def test_while_a_replica_more_rests_for_lack_of_a_gpu_none_is_tried() -> None:
+    cluster = serving()
+    break_revision(cluster)
+    cluster.full = True
+    posts = []
+    for _ in range(240):
+        step(cluster)
+        posts.append(cluster.posts)
+    assert len(set(posts)) <= 4, "five minutes in which it waits, and five in which it rests"
+    assert "WaitingForGPU" in {event.reason for event in cluster.events}
+    cluster.full = False
+    cluster.settle(rounds=120)
+    assert cluster.condition("Ready")["status"] == "True"
+
+
+@pytest.mark.parametrize(("replicas", "hang"), [(1, 1), (3, 2)])
+def test_replicas_that_hang_are_replaced_one_after_the_other_though_most_do(replicas: int, hang: int) -> None:
+    cluster = new_cluster(replicas=replicas)
+    cluster.settle(rounds=40)
+    hanging = cluster.live()[:hang]
+    for pod in hanging:
+        cluster.flap(pod)
+    cluster.look()
+    assert f"{hang} not ready any more" in cluster.condition("Progressing")["message"]
+    for _ in range(600):
+        cluster.look()
+        assert len([pod for pod in hanging if pod.terminating and cluster.pods.get(pod.name) is pod]) <= 1
+        for pod in list(cluster.pods.values()):
+            if pod.terminating:
+                cluster.vanish(pod)
+            elif pod not in hanging:
+                cluster.advance(pod)
+        cluster.now += 5
+    assert len(cluster.ready()) == replicas
+
+
+@pytest.mark.parametrize(
+    "sections", [{}, {"rollout": {"maxSurge": 0, "maxUnavailable": 1}}], ids=["surge", "unavailable"]
+)
+def test_a_return_to_a_revision_that_was_good_once_is_judged_like_any_other(sections: dict[str, object]) -> None:
+    cluster = serving(**sections)
+    first = cluster.status["currentRevision"]
+    cluster.edit(length=2048)
+    cluster.settle(rounds=80)
+    second = cluster.status["currentRevision"]
+    cluster.edit(length=1024)
+    pass_time(cluster, 500, first)
+    assert (cluster.status["rollout"]["phase"], revisions(cluster)) == ("RolledBack", {second})
+
+
+def test_a_pause_lets_go_what_goes_and_keeps_what_is_new() -> None:
+    cluster = serving()
+    cluster.edit(length=2048)
+    for _ in range(4):
+        step(cluster)
+    (leaving,) = (pod for pod in cluster.live() if pod.labels["vlm.dev/role"] == "draining")
+    leaving.work = 1
+    new = {pod.name for pod in cluster.live() if pod.labels["vlm.dev/revision"] == cluster.status["updatedRevision"]}
+    cluster.pause(True)
+    for _ in range(4):
+        cluster.look()
+        cluster.now += 2
+    assert leaving.labels["vlm.dev/role"] == "draining"
+    assert {pod.name for pod in cluster.live() if pod.labels["vlm.dev/role"] == "serving"} >= new
+
+
+def test_a_first_revision_loads_though_rollouts_are_paused() -> None:
+    cluster = new_cluster(replicas=1, rollout={"paused": True})
+    cluster.look()
+    assert cluster.condition("Progressing")["reason"] == "Loading"
+    cluster.settle(rounds=20)
+    assert cluster.condition("Ready")["status"] == "True"
+
+
+def test_a_clock_that_is_set_back_does_not_make_every_look_write() -> None:
+    cluster = serving()
+    break_revision(cluster)
+    for _ in range(5):
+        step(cluster, broken=str(cluster.status["updatedRevision"]))
+    cluster.now -= 3600
+    cluster.look()
+    statuses = []
+    for _ in range(10):
+        cluster.now += 5
+        cluster.look()
+        statuses.append(cluster.status)
+    assert statuses == [statuses[0]] * 10
+
+
+def test_sick_replicas_on_standby_are_replaced_one_at_a_time() -> None:
+    cluster = serving(warmPool={"size": 2, "mode": "Standby"})
+    warm = [pod for pod in cluster.live() if pod.labels["vlm.dev/role"] == "warm"]
+    for pod in warm:
+        pod.sick = "answered with 500"
+    for _ in range(3):
+        cluster.look()
+        cluster.now += 1
+    assert len([pod for pod in warm if pod.terminating]) == 1
+    for pod in list(cluster.pods.values()):
+        if pod.terminating:
+            cluster.vanish(pod)
+    cluster.settle(rounds=80)
+    assert not any(pod.name in cluster.pods and cluster.pods[pod.name] is pod for pod in warm)
+    assert cluster.condition("WarmPoolReady")["status"] == "True"

@@ -54,6 +54,13 @@ def test_while_scaling_decides_the_size_lies_within_its_bounds(asked: int, scali
     assert found.replicas == size
 
 
+def test_a_pool_in_rotation_is_headroom_within_the_least_size() -> None:
+    sections = {"scaling": BOUNDS, "warmPool": {"size": 1}}
+    assert decide_size(facts(spec(replicas=1, **sections))).replicas == 3
+    standby = {"scaling": BOUNDS, "warmPool": {"size": 1, "mode": "Standby"}}
+    assert decide_size(facts(spec(replicas=1, **standby))).replicas == 2
+
+
 def test_advice_does_not_decide() -> None:
     advised = facts(
         spec(replicas=9, scaling=BOUNDS | {"mode": "Advisory"}), status={"scaling": {"startingReplicas": 3}}

@@ -249,7 +249,8 @@ def test_what_a_drain_left_when_its_time_was_over_is_told() -> None:
 
 
 WAITS = [
-    (draining(0, in_flight=2), "replica m-new-0: 2 requests in flight"),
+    (draining(0, in_flight=2), "replica m-new-0: it has requests in flight"),
+    (draining(0, in_flight=0), "replica m-new-0: it has had no request in flight for a moment"),
     (draining(0, in_flight=None), "replica m-new-0: its requests in flight cannot be read"),
     (draining(0, routed=True), "replica m-new-0: clients are still sent to it"),
     (draining(0, routed=None), "replica m-new-0: whether clients are still sent to it is not known"),

@@ -174,7 +174,7 @@ def test_a_rest_survives_a_restart_of_the_operator() -> None:
     cluster.restart()
     cluster.now += 1
     cluster.look()
-    assert (cluster.status, cluster.pods) == (before, {})
+    assert (cluster.status["failures"], cluster.pods) == (before["failures"], {})
     cluster.now += 60
     cluster.look()
     assert len(cluster.pods) == 1
@@ -226,3 +226,16 @@ def test_a_plan_of_equal_facts_is_equal() -> None:
     assert plan(facts, decide_size(facts), now=cluster.now) == plan(
         cluster.facts(), decide_size(facts), now=cluster.now
     )
+
+
+def test_a_replica_whose_admission_was_answered_too_late_holds_up_no_other() -> None:
+    cluster = new_cluster(replicas=2)
+    cluster.refuse = QUOTA
+    cluster.look()
+    cluster.refuse, cluster.lose_answers = None, True
+    cluster.now += 30
+    cluster.look()
+    cluster.lose_answers = False
+    cluster.unseen.clear()
+    cluster.settle(rounds=40)
+    assert len(cluster.ready()) == 2

@@ -1,6 +1,7 @@
 """The status is always one that the schema takes, and the same for the same facts, whatever the time."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,7 +30,8 @@ EARLIER = "2020-01-01T00:00:00Z"
 
 
 def summary(known: Facts, made: Plan | None = None, *, now: float = NOW) -> dict[str, Any]:
-    return summarise(known, decide_size(known), made or Plan(), now=now)
+    decision = decide_size(known)
+    return summarise(known, decision, made or replace(Plan(), sizes=plan(known, decision, now=now).sizes), now=now)
 
 
 def deployment(*replicas: Replica, **known: Any) -> Facts:
