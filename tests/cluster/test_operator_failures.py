@@ -83,4 +83,4 @@ def test_a_replica_whose_node_does_not_answer_is_told(
     deployments.until_ready()
     control_plane.lose_node(node)
     deployments.until("Available", "False", reason="NodeLost")
-    assert "NodeLost" in operator.text()
+    wait_until(lambda: "NodeLost" in operator.text(), "the log tells it")

@@ -84,7 +84,7 @@ def test_a_busy_replica_is_waited_for_and_called_back(deployments: Deployments) 
     wait_until(lambda: draining not in endpoints(deployments), "no client is sent to it")
     deployments.until("Progressing", "True", reason="Draining")
     wait_until(
-        lambda: "2 requests in flight" in deployments.condition("Progressing")["message"],
+        lambda: "it has requests in flight" in deployments.condition("Progressing")["message"],
         "it says what it waits for",
     )
     deployments.patch(replicas=2)
