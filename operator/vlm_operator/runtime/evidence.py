@@ -17,6 +17,9 @@ from vlm_operator.runtime.kube import Kube, KubeError
 
 READ_AGAIN = 60.0
 """Seconds until events are read again, and what could not be read."""
+STUCK_READ = 2
+"""Pods without containers of one deployment whose events are read at the same time: for each the API server goes through all
+events of the namespace, and what holds up one mostly holds up all."""
 READS_AT_ONCE = 4
 """Pods of one deployment of which something is read at the same time; the others have their turn after them."""
 PATIENCE = 0.3
@@ -75,11 +78,9 @@ class EvidenceReader:
         wanted = {pod["metadata"]["uid"]: (pod, engine, wanted_log(pod, engine)) for pod, engine in pods}
         kept = {uid: one for uid, one in known.items() if uid in wanted and one.holds(wanted[uid][2], now=now)}
         room = READS_AT_ONCE - sum(not one.task.done() for one in kept.values())
-        missing = [
-            uid
-            for uid, (pod, _, log) in wanted.items()
-            if uid not in kept and (log is not None or is_stuck(pod, now=now))
-        ]
+        logs = [uid for uid, (_, _, log) in wanted.items() if uid not in kept and log is not None]
+        stuck = [uid for uid, (pod, _, log) in wanted.items() if log is None and is_stuck(pod, now=now)]
+        missing = [*logs, *_next_stuck(stuck, known, kept, now=now)]
         for uid in missing[:room]:
             pod, engine, log = wanted[uid]
             task = asyncio.create_task(self._one(pod, engine, log))
@@ -122,3 +123,16 @@ class EvidenceReader:
         except KubeError as error:
             why = error.refusal.sentence
             return Evidence(events_unreadable=why) if wanted is None else Evidence(log_unreadable=why)
+
+
+def _next_stuck(
+    stuck: list[str], known: Mapping[str, _Reading], kept: Mapping[str, _Reading], *, now: float
+) -> list[str]:
+    """Of the pods without containers those whose events are read next: such as had any, then one after the other."""
+    room = STUCK_READ - sum(one.wanted is None for one in kept.values())
+    turn = int(now // READ_AGAIN) * STUCK_READ
+    order = sorted(stuck)
+    start = turn % len(order) if order else 0
+    others = [uid for uid in (*order[start:], *order[:start]) if uid not in kept]
+    told = {uid for uid in others if uid in known and (found := known[uid].found) is not None and found.events}
+    return sorted(others, key=lambda uid: uid not in told)[: max(0, room)]

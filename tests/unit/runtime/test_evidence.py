@@ -10,7 +10,7 @@ from unit.runtime.reconcile_world import KEY, House
 from vlm_operator.engines import registry
 from vlm_operator.replicas.evidence import STUCK_AFTER
 from vlm_operator.runtime import telemetry
-from vlm_operator.runtime.evidence import READ_AGAIN, READS_AT_ONCE, EvidenceReader
+from vlm_operator.runtime.evidence import READ_AGAIN, READS_AT_ONCE, STUCK_READ, EvidenceReader
 from vlm_operator.runtime.kinds import POD
 from vlm_operator.runtime.kube import Kube, KubeError
 from vlm_operator.runtime.reconcile import CREATION_RECHECK
@@ -81,9 +81,9 @@ def crashed(restarts: int = 1, *, name: str = "m-0") -> dict[str, Any]:
     }
 
 
-def creating() -> dict[str, Any]:
+def creating(name: str = "m-0") -> dict[str, Any]:
     engine = {"name": "engine", "state": {"waiting": {"reason": "ContainerCreating"}}}
-    metadata = {"name": "m-0", "namespace": "n", "uid": "uid-m-0", "creationTimestamp": "2025-11-30T10:00:00Z"}
+    metadata = {"name": name, "namespace": "n", "uid": f"uid-{name}", "creationTimestamp": "2025-11-30T10:00:00Z"}
     return {
         "metadata": metadata,
         "spec": {"nodeName": "x"},
@@ -218,3 +218,26 @@ async def test_a_replica_in_creation_is_looked_at_again_and_its_events_are_told(
     house.api.events.append({"reason": "FailedMount", "note": "no such volume", "regarding": {"uid": uid}})
     await house.look()
     assert house.condition("Ready") == "False/MountFailed"
+
+
+async def test_of_many_pods_without_containers_a_few_are_asked_for_one_after_the_other() -> None:
+    room, pods = Room(), [creating(f"m-{number}") for number in range(6)]
+    room.now += STUCK_AFTER
+    asked: list[set[str]] = []
+    for _ in range(3):
+        for _ in range(4):
+            await room.read(*pods)
+        asked.append({uid for uid, _ in room.asked.calls})
+        room.asked.calls.clear()
+        room.now += READ_AGAIN
+    assert [len(uids) for uids in asked] == [STUCK_READ] * 3
+    assert set.union(*asked) == {f"uid-m-{number}" for number in range(6)}
+
+
+async def test_what_had_events_is_asked_for_again() -> None:
+    warning = {"reason": "FailedMount", "note": "no such share", "eventTime": "2025-11-30T10:01:00Z"}
+    room, pods = Room(Asked(events=(warning,))), [creating(f"m-{number}") for number in range(6)]
+    room.now += STUCK_AFTER
+    first = await room.read(*pods)
+    room.now += READ_AGAIN
+    assert (await room.read(*pods)).keys() == first.keys()
