@@ -35,7 +35,7 @@ from vlm_operator.runtime.publish import Publisher
 from vlm_operator.runtime.queue import WorkQueue
 from vlm_operator.runtime.reconcile import Reconciler
 from vlm_operator.runtime.settings import Settings
-from vlm_operator.runtime.watching import keep_watching, registry_for, settings_for
+from vlm_operator.runtime.watching import keep_watching, registry_for, settings_for, take_lists
 from vlm_operator.sizing.catalogue.loading import Catalogue
 
 log = logging.getLogger(__name__)
@@ -98,6 +98,10 @@ class Operator:
         """Take in one watch event."""
         news = self._cache.remove(kind, obj) if event == "DELETED" else self._cache.put(kind, obj)
         self._enqueue(news)
+
+    def take_in(self, kind: Kind, namespace: str | None, items: list[dict[str, Any]], version: int) -> None:
+        """Take in a list as of a resourceVersion."""
+        self._enqueue(self._cache.replace(kind, items, version=version, namespace=namespace))
 
     async def work(self) -> None:
         """Fill the cache, then work for ever. Nothing is planned before every watched kind was listed once."""
@@ -197,12 +201,12 @@ class Operator:
                         raise
                     unlisted.setdefault(namespace or "", error)
                 else:
-                    self._enqueue(self._cache.replace(kind, items, version=version, namespace=namespace))
-        self._take_in(unlisted)
+                    self.take_in(kind, namespace, items, version)
+        self._remember(unlisted)
         none = len(unlisted) == len(namespaces)
         self.health.synced(lacking="; ".join(error.refusal.sentence for error in unlisted.values()) if none else "")
 
-    def _take_in(self, unlisted: dict[str, KubeError]) -> None:
+    def _remember(self, unlisted: dict[str, KubeError]) -> None:
         """Remember what could not be listed, and tell it once."""
         before, self._gatherer.unlisted = self._gatherer.unlisted, unlisted
         for namespace, error in unlisted.items():
@@ -262,6 +266,7 @@ async def _serve(settings: Settings, catalogue: Catalogue, stop: asyncio.Event, 
             await check_server(kube, configuration.host)
         log.info("vlm-operator %s serves %s", __version__, ", ".join(settings.namespaces) or "all namespaces")
         insights = Insights()
+        take_lists(operator.take_in)
         watches = {
             "registry": registry_for(operator.feed, lambda: connection_info(configuration)),
             "settings": settings_for(),

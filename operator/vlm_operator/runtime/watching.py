@@ -5,12 +5,13 @@ Only `on.event` handlers, which write nothing to the objects, and each returns N
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from itertools import chain, repeat
 from typing import Any
 
 import kopf
-from kopf._cogs.structs.references import Insights, Resource  # no public names, see `keep_watching`
+from kopf._cogs.clients import fetching  # no public name, see `take_lists`
+from kopf._cogs.structs.references import Insights, Namespace, Resource  # no public names, see `keep_watching`
 
 from vlm_operator.runtime import telemetry
 from vlm_operator.runtime.forgetful import NoProgress, NothingHandled
@@ -25,7 +26,11 @@ RETRIES = (1.0, 1.0, 2.0, 3.0, 5.0)
 """Seconds between tries to open a watch. The last goes on for ever: a permission, or the API server, comes back some day."""
 
 Feed = Callable[[Kind, str | None, dict[str, Any]], None]
-"""Takes the kind, the type of the event (None for an initial object) and the object."""
+"""Takes the kind, the type of the event and the object."""
+Listed = Callable[[Kind, str | None, list[dict[str, Any]], int], None]
+"""Takes the kind, the namespace (None for all), all objects and the resourceVersion of the list."""
+
+_fetch_objs = fetching.fetch_objs
 
 
 def registry_for(feed: Feed, login: Callable[[], Awaitable[kopf.ConnectionInfo]]) -> kopf.OperatorRegistry:
@@ -47,6 +52,27 @@ def _register(registry: kopf.OperatorRegistry, kind: Kind, feed: Feed) -> None:
         feed(kind, event["type"], dict(event["object"]))
 
     kopf.on.event(kind.group, kind.version, kind.plural, id=f"watch-{kind.plural}", registry=registry)(handle)
+
+
+def take_lists(listed: Listed) -> None:
+    """Have each list with which kopf opens a watch taken in as a whole, and no object of it handled.
+
+    For kopf each is an event with a task of its own, which with thousands of objects takes longer than all else at a start;
+    and it does not notice which objects are in the list no more, which is how a deletion is seen that no watch told.
+    kopf has no parameter for this. All its watches list by this function.
+    """
+    kinds = {(kind.group, kind.version, kind.plural): kind for kind in WATCHED}
+
+    async def fetch_objs(*, resource: Resource, namespace: Namespace, **options: Any) -> AsyncIterator[Any]:
+        kind = kinds.get((resource.group, resource.version, resource.plural))
+        pages = [page async for page in _fetch_objs(resource=resource, namespace=namespace, **options)]
+        items = [dict(obj) for found, _ in pages for obj in found]
+        version = next((version for _, version in pages), "")
+        if kind is not None:
+            listed(kind, namespace, items, int(version or 0))
+        yield ([] if kind is not None else items), version
+
+    fetching.fetch_objs = fetch_objs
 
 
 class _ForEver:

@@ -1,10 +1,16 @@
 """How kopf is set up: what it does by itself, and what it must not do."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from itertools import islice
+from typing import Any
 
-from vlm_operator.runtime.kinds import CHILDREN
-from vlm_operator.runtime.watching import settings_for
+import pytest
+from kopf._cogs.clients import fetching  # no public name
+from kopf._cogs.structs.references import Resource
+
+from vlm_operator.runtime import watching
+from vlm_operator.runtime.kinds import CHILDREN, POD
+from vlm_operator.runtime.watching import settings_for, take_lists
 
 
 def test_nothing_kills_a_process_whose_watches_are_started_anew() -> None:
@@ -23,3 +29,22 @@ def test_watches_run_again_soon_after_the_api_server_is_back() -> None:
 def test_the_server_selects_what_is_watched() -> None:
     selectors = settings_for().watching.label_selectors
     assert {selectors[kind.group, kind.version, kind.plural] for kind in CHILDREN} == {"vlm.dev/deployment"}
+
+
+async def test_what_kopf_lists_is_taken_in_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = [([{"name": "a"}, {"name": "b"}], "7"), ([{"name": "c"}], "7")]
+
+    async def fetch(**_: Any) -> AsyncIterator[Any]:
+        for page in pages:
+            yield page
+
+    monkeypatch.setattr(fetching, "fetch_objs", fetch)
+    monkeypatch.setattr(watching, "_fetch_objs", fetch)
+    taken: list[tuple[Any, ...]] = []
+    take_lists(lambda *one: taken.append(one))
+    pod, node = Resource("", "v1", "pods"), Resource("", "v1", "nodes")
+    assert [page async for page in fetching.fetch_objs(resource=pod, namespace="models")] == [([], "7")]
+    assert taken == [(POD, "models", [{"name": "a"}, {"name": "b"}, {"name": "c"}], 7)]
+    (others,) = [page async for page in fetching.fetch_objs(resource=node, namespace=None)]
+    assert len(others[0]) == 3, "what is not ours stays with kopf"
+    assert len(taken) == 1
