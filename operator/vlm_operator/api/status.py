@@ -123,6 +123,10 @@ class SizingStatus(ApiModel):
     """Memory left for the KV cache."""
     kv_cache_tokens: Annotated[int, Field(ge=0)] | None = None
     """Tokens that fit into the KV cache of a replica."""
+    reported_kv_cache_tokens: Annotated[int, Field(ge=0)] | None = None
+    """The same as the first ready replica of the revision says itself."""
+    reported_revision: Word | None = None
+    """The revision of that replica."""
 
 
 class VLMDeploymentStatus(ApiModel):

@@ -1,5 +1,6 @@
 """What an engine calls its own Prometheus metrics."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 Names = tuple[str, ...]
@@ -22,3 +23,7 @@ class Metrics:
     """Share of the KV cache in use, 0 to 1."""
     generated_tokens: Names
     """Tokens given out so far. It stands still while requests run only in an engine that hangs."""
+    cache_info: Names
+    """What the engine made of the memory that it found for the KV cache, in labels; one series for each of its ranks."""
+    cache_tokens: Callable[[Mapping[str, str]], int | None]
+    """Tokens that fit there, by those labels."""

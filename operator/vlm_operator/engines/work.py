@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from vlm_operator.engines.drain import Draining
 from vlm_operator.engines.metrics import Metrics, Names
@@ -51,23 +52,41 @@ def work_of(metrics: Metrics, draining: Draining, *, model: str, figures: str | 
     )
 
 
+def kv_cache_tokens(metrics: Metrics, figures: str) -> int | None:
+    """Tokens that fit into the KV cache of a replica, as it says itself; None where it does not."""
+    for name in metrics.cache_info:
+        samples = _samples(figures, name)
+        tokens = [metrics.cache_tokens(sample.labels) for sample in samples or ()]
+        if tokens:
+            told = [found for found in tokens if found is not None and found > 0]
+            return sum(told) if len(told) == len(tokens) else None
+    return None
+
+
 def total(figures: str, names: Names, *, label: str, value: str) -> int | None:
     """The sum of a metric over all series with that label, under the first of its names that is there; None without any.
 
     `figures` is text in the format of Prometheus. An engine that is several ranks has a series for each.
     """
-    # Imported late: it brings an HTTP server, and a spec is judged quickly without one.
-    from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415
-
-    lines = figures.split("\n")
     for name in names:
-        ours = "\n".join(line for line in lines if line.startswith((f"{name}{{", f"{name} ")))
-        try:
-            samples = [sample for family in text_string_to_metric_families(ours) for sample in family.samples]
-        except (ValueError, LookupError):
+        samples = _samples(figures, name)
+        if samples is None:
             return None
-        values = [sample.value for sample in samples if sample.name == name and sample.labels.get(label) == value]
+        values = [sample.value for sample in samples if sample.labels.get(label) == value]
         if values:
             found = sum(values)
             return int(found) if math.isfinite(found) and min(values) >= 0 else None
     return None
+
+
+def _samples(figures: str, name: str) -> list[Any] | None:
+    """The samples of a metric; None where they cannot be read."""
+    # Imported late: it brings an HTTP server, and a spec is judged quickly without one.
+    from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415
+
+    ours = "\n".join(line for line in figures.split("\n") if line.startswith((f"{name}{{", f"{name} ")))
+    try:
+        samples = [sample for family in text_string_to_metric_families(ours) for sample in family.samples]
+    except (ValueError, LookupError):
+        return None
+    return [sample for sample in samples if sample.name == name]

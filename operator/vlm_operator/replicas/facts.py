@@ -205,6 +205,8 @@ class Facts:
     objects: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
     """Live objects by (kind, name): Services, ConfigMaps and ControllerRevisions of ours or under a name that we need."""
     claim: Claim | None = None
+    reported_kv_tokens: Mapping[str, int] = field(default_factory=dict)
+    """Tokens that fit into the KV cache of a replica, by revisions of which one said so itself."""
     memory: Memory = field(default_factory=Memory)
     status: Mapping[str, Any] = field(default_factory=dict)
     """The status as last written."""

@@ -41,7 +41,7 @@ def summarise(facts: Facts, decision: Decision, plan: Plan, *, now: float) -> di
         "scaling": _scaling(facts, decision, now=now),
         "failures": [_failure(failure) for failure in _worst(plan.memory.failures)],
         "weights": _weights(facts.claim) if facts.claim else None,
-        "sizing": _sizing(facts),
+        "sizing": _sizing(facts, census),
     }
     return {key: value for key, value in status.items() if value not in (None, [])}
 
@@ -79,18 +79,22 @@ def _weights(claim: Claim) -> dict[str, str]:
     return {"claimName": claim.name, "phase": claim.phase or ("Unknown" if claim.refused else "NotFound")}
 
 
-def _sizing(facts: Facts) -> Mapping[str, Any] | None:
+def _sizing(facts: Facts, census: Census) -> Mapping[str, Any] | None:
     """The arithmetic of what runs: while a spec is refused, that of the one before."""
     if not facts.accepted:
         return facts.status.get("sizing")
     memory = facts.assessment.memory if facts.assessment else None
-    if memory is None:
-        return None
-    sizing = {
-        "weightsGiB": _gib(memory.weights),
-        "kvCacheGiB": _gib(memory.kv),
-        "kvCacheTokens": memory.kv_tokens,
-    }
+    sizing: dict[str, Any] = {}
+    if memory is not None:
+        sizing |= {
+            "weightsGiB": _gib(memory.weights),
+            "kvCacheGiB": _gib(memory.kv),
+            "kvCacheTokens": memory.kv_tokens,
+        }
+    told = facts.status.get("sizing") or {}
+    known = {told.get("reportedRevision"): told.get("reportedKvCacheTokens")} | dict(facts.reported_kv_tokens)
+    if census.target is not None and known.get(census.target) is not None:
+        sizing |= {"reportedKvCacheTokens": known[census.target], "reportedRevision": census.target}
     return {key: value for key, value in sizing.items() if value is not None} or None
 
 

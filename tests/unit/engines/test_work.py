@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from vlm_operator.engines.metrics import Metrics
 from vlm_operator.engines.registry import engine
-from vlm_operator.engines.work import Work, total, work_of
+from vlm_operator.engines.work import Work, kv_cache_tokens, total, work_of
 
 MODEL = "Qwen/Qwen2.5-VL-7B-Instruct"
 VLLM = engine("vLLM")
@@ -124,6 +124,39 @@ def test_any_answer_is_read_without_an_error(pieces: list[str], load: str) -> No
 
 
 def test_names_of_metrics_are_whole_words() -> None:
-    names = Metrics(model_label="m", running=("a",), waiting=("b",), kv_cache_usage=("c",), generated_tokens=("d",))
+    names = Metrics(
+        model_label="m",
+        running=("a",),
+        waiting=("b",),
+        kv_cache_usage=("c",),
+        generated_tokens=("d",),
+        cache_info=("e",),
+        cache_tokens=lambda _: None,
+    )
     told = 'ab{m="x"} 5\na{m="x"} 1\na_total{m="x"} 9\nb{m="x"} 0\nd{m="x"} 0\n'
     assert work_of(names, DRAINING, model="x", figures=told, load='{"server_load": 0}').running == 1
+
+
+def cache(**labels: str) -> str:
+    shown = ",".join(f'{name}="{value}"' for name, value in labels.items())
+    return f"# TYPE vllm:cache_config_info gauge\nvllm:cache_config_info{{{shown}}} 1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("told", "tokens"),
+    [
+        (REAL, 1048576),
+        (cache(engine="0", kv_cache_size_tokens="131072", num_gpu_blocks="1"), 131072),
+        (cache(engine="0", num_gpu_blocks="8192", block_size="16"), 131072),
+        (cache(engine="0", kv_cache_size_tokens="100") + cache(engine="1", kv_cache_size_tokens="80"), 180),
+        (cache(engine="0", kv_cache_size_tokens="100") + cache(engine="1", kv_cache_size_tokens="None"), None),
+        (cache(engine="0", num_gpu_blocks="None", block_size="16"), None),
+        (cache(engine="0", kv_cache_size_tokens="0"), None),
+        (cache(engine="0"), None),
+        ("", None),
+        ("<html>502 Bad Gateway</html>", None),
+        ('vllm:cache_config_info{engine="0} 1', None),
+    ],
+)
+def test_the_size_of_the_cache_is_what_all_ranks_say(told: str, tokens: int | None) -> None:
+    assert kv_cache_tokens(METRICS, told) == tokens

@@ -106,6 +106,8 @@ class Toy:
             waiting=("toy_waiting", f"toy_{version.replace('.', '_')}_waiting"),
             kv_cache_usage=("toy_cache",),
             generated_tokens=("toy_tokens_total",),
+            cache_info=("toy_cache_info",),
+            cache_tokens=lambda labels: int(labels["tokens"]),
         )
 
     def drain(self, version: str) -> Draining:

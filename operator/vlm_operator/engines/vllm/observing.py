@@ -1,6 +1,7 @@
 """How a replica of vLLM is watched from outside: its metrics, its work in flight, and a question to it."""
 
 import json
+from collections.abc import Mapping
 
 from vlm_operator.engines.drain import Draining
 from vlm_operator.engines.metrics import Metrics
@@ -26,7 +27,19 @@ def metrics(version: str) -> Metrics:
         waiting=("vllm:num_requests_waiting",),
         kv_cache_usage=(KV_CACHE_USAGE, *old),
         generated_tokens=("vllm:generation_tokens_total",),
+        cache_info=("vllm:cache_config_info",),
+        cache_tokens=cache_tokens,
     )
+
+
+def cache_tokens(labels: Mapping[str, str]) -> int | None:
+    """Tokens that fit into the KV cache. Older versions tell its blocks only, of which all are for tokens of one kind."""
+    try:
+        if "kv_cache_size_tokens" in labels:
+            return int(labels["kv_cache_size_tokens"])
+        return int(labels["num_gpu_blocks"]) * int(labels["block_size"])
+    except (KeyError, ValueError):
+        return None
 
 
 def drain(version: str) -> Draining:
