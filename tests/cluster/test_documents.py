@@ -8,11 +8,13 @@ import pytest
 import yaml
 
 from cluster.support.operator import ROOT, Deployments
+from vlm_operator.cli.kubectl import main as kubectl_vlm
 
 pytestmark = pytest.mark.cluster
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("hack/**/*.md")])
 SAMPLES = sorted(ROOT.glob("manifests/samples/*.yaml"))
+EXPLAINS = ROOT / "docs/kubectl-vlm.md"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -51,6 +53,27 @@ def test_the_commands_of_the_documents_work(deployments: Deployments) -> None:
                 ]
                 said = deployments.control_plane.kubectl(*arguments, "-n", deployments.namespace)
                 assert _words(said) == _words(shown), command
+
+
+@pytest.mark.usefixtures("operator")
+def test_what_the_documents_explain_is_explained(deployments: Deployments, capsys: pytest.CaptureFixture[str]) -> None:
+    sample = ROOT / "manifests/samples/qwen2.5-vl-7b-awq.yaml"
+    deployments.control_plane.kubectl("apply", "-n", deployments.namespace, "-f", str(sample))
+    deployments.until_ready("qwen25-vl-7b")
+    (shown,) = re.findall(
+        r"^\$ kubectl vlm explain qwen25-vl-7b\n(.*)", "".join(_blocks(EXPLAINS, "console")), re.MULTILINE | re.DOTALL
+    )
+    here = ("-n", deployments.namespace, f"--kubeconfig={deployments.control_plane.kubeconfig}")
+    assert kubectl_vlm(["explain", "qwen25-vl-7b", *here]) == 0
+    assert _particulars_left_out(capsys.readouterr().out) == _particulars_left_out(shown)
+
+
+def _particulars_left_out(text: str) -> list[list[str]]:
+    """Its words but for names of this cluster. No pod answers here, so what is in flight cannot be read."""
+    names = {r"[0-9a-f]{10}": "REVISION", r"gpu-\w+": "NODE", r"namespace \S+,": "namespace", r" \? ": " 0 "}
+    for name, word in names.items():
+        text = re.sub(name, word, text)
+    return _words(text.partition("What could not be read")[0])
 
 
 def _words(text: str) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""`kubectl vlm`: what a VLMDeployment would become, on a laptop and without a cluster.
+"""`kubectl vlm`: what a VLMDeployment would become, on a laptop and without a cluster; and what became of it in one.
 
 Each command imports what it needs when it runs, so that `--help` and errors in options come at once.
 """
@@ -6,6 +6,7 @@ Each command imports what it needs when it runs, so that `--help` and errors in 
 import argparse
 import gc
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ ACCEPTED, REFUSED, UNUSABLE = 0, 1, 2
 """Exit codes."""
 UNKNOWN_UID = "00000000-0000-0000-0000-000000000000"
 """Stands in for the uid that the API server will give."""
+LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+"""As Kubernetes wants the names of namespaces."""
 FILE_HELP = "file with one VLMDeployment; - for standard input"
 
 
@@ -41,9 +44,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(argv)
     given = vars(options)
-    for name in ("filename", "against", "config"):
+    for name in ("filename", "against", "config", "kubeconfig"):
         if given.get(name) == "":
             parser.error(f"argument --{name}: expected the name of a file")
+    for name in ("name", "namespace"):
+        if (value := given.get(name)) is not None and not LABEL.fullmatch(value):
+            parser.error(f"{name} {value!r} must be a name: up to 63 lower-case letters, digits and -")
     try:
         result: int = options.run(options)
         sys.stdout.flush()
@@ -60,7 +66,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="kubectl vlm", description="Looks at VLMDeployments before they are applied.", allow_abbrev=False
+        prog="kubectl vlm",
+        description="Looks at VLMDeployments, before they are applied and after.",
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"kubectl-vlm {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -75,6 +83,14 @@ def _parser() -> argparse.ArgumentParser:
         listing = _command(commands, name, _list, f"{rows} that are known; with words: those that match all of them")
         listing.add_argument("words", nargs="*", metavar="WORD", help="part of a name")
         _output(listing)
+    explain = _command(
+        commands, "explain", _explain, "what there is of it in the cluster, and what the operator does next"
+    )
+    explain.add_argument("name", metavar="NAME", help="name of the VLMDeployment")
+    explain.add_argument("-n", "--namespace", help="its namespace; that of the context if not given")
+    explain.add_argument("--kubeconfig", metavar="FILE", help="file to connect with, as for kubectl")
+    explain.add_argument("--context", help="context within the file; the current one if not given")
+    _output(explain)
     return parser
 
 
@@ -150,6 +166,13 @@ def _render(options: argparse.Namespace) -> int:
     if imagined.refused:
         return REFUSED
     sys.stdout.write(yaml.safe_dump_all(imagined.objects, sort_keys=False, width=120))
+    return ACCEPTED
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from vlm_operator.cli.explain import answer  # noqa: PLC0415 # keeps --help quick
+
+    sys.stdout.write(answer(options, _catalogue(options.catalogue)))
     return ACCEPTED
 
 

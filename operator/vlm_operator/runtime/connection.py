@@ -135,6 +135,18 @@ def _check_certificates(configuration: Configuration, where: str) -> None:
         raise StartError(f"the {what} in {where} cannot be used: {why}; correct it") from error
 
 
+def namespace_of(settings: Settings) -> str:
+    """The namespace that a person means who names none. Raises StartError."""
+    try:
+        if _in_cluster(settings):
+            return OWN_NAMESPACE.read_text().strip()
+        return choose(
+            settings.kubeconfig, settings.context, variable=os.environ.get("KUBECONFIG", ""), home=Path.home()
+        ).namespace
+    except (UnusableInputError, OSError) as error:
+        raise StartError(f"no usable cluster configuration: {error}") from error
+
+
 def _read_token(configuration: Configuration) -> None:
     """Take the token as it is in the file now: the kubelet replaces it long before it expires. Called for each request."""
     configuration.api_key["BearerToken"] = f"Bearer {SERVICE_ACCOUNT.read_text().strip()}"

@@ -13,7 +13,7 @@ from vlm_operator.replicas.facts import Claim, Facts, GpuNode, Replica, Seen, St
 from vlm_operator.replicas.ownership import Ownership, ownership
 from vlm_operator.replicas.reading import read_replica, read_revision, revision_of
 from vlm_operator.runtime.cache import Cache, Key, key_of
-from vlm_operator.runtime.evidence import EvidenceReader
+from vlm_operator.runtime.evidence import PATIENCE, EvidenceReader
 from vlm_operator.runtime.kinds import BY_NAME, CLAIM, CONTROLLER_REVISION, POD, STORAGE_CLASS, VLM_DEPLOYMENT
 from vlm_operator.runtime.kube import Kube, KubeError
 from vlm_operator.runtime.nodes import Nodes
@@ -37,10 +37,19 @@ class _Known:
 
 
 class Gatherer:
-    """Reads; never writes. `look_again` is called with a deployment of which more is known than at the last look."""
+    """Reads; never writes. `look_again` is called with a deployment of which more is known than at the last look.
+
+    `patience`: the seconds that a look waits for logs and events.
+    """
 
     def __init__(
-        self, kube: Kube, cache: Cache, catalogue: Catalogue, *, look_again: Callable[[Key], None] = lambda _: None
+        self,
+        kube: Kube,
+        cache: Cache,
+        catalogue: Catalogue,
+        *,
+        look_again: Callable[[Key], None] = lambda _: None,
+        patience: float = PATIENCE,
     ) -> None:
         self._kube = kube
         self._cache = cache
@@ -48,7 +57,7 @@ class Gatherer:
         self._judged: dict[str, tuple[object, Judgement]] = {}
         self.nodes = Nodes(kube)
         self._claims: dict[tuple[str, str], _Known] = {}
-        self._evidence = EvidenceReader(kube, look_again=look_again)
+        self._evidence = EvidenceReader(kube, look_again=look_again, patience=patience)
         self._strangers: dict[Key, set[tuple[str, str]]] = {}
         self.unlisted: Mapping[str, KubeError] = {}
         """Namespaces ("" for all) of which something could not be listed, and the API server's answer."""

@@ -32,6 +32,8 @@ LOG_LINES, LOG_BYTES = 400, 128 * 1024
 """Most that is read of a log. A failure is told again by the engine for each of its processes, and by the server in the end."""
 LOG_SECONDS = 5.0
 """Time for a log: the API server asks the node for it, which may not answer."""
+PROXY_SECONDS = 8.0
+"""Time for the answer of a pod. An overloaded engine takes five seconds to tell its load."""
 EVENTS = 50
 """Events that are read about a pod; there is one for each reason and message, however often it happened."""
 NOT_LEADER = "NotLeader"
@@ -136,6 +138,15 @@ class Kube:
         path = f"{POD.path(namespace=namespace, name=pod)}/log"
         request = await self._prepared("GET", path, query=query, accept="*/*")
         code, payload, retry_after = await self._sent(request, seconds=LOG_SECONDS, verb="get", kind="pods/log")
+        if not 200 <= code < 300:
+            _answer(code, payload, retry_after=retry_after)
+        return payload.decode(errors="replace")
+
+    async def answer_of(self, *, namespace: str, pod: str, port: int, path: str) -> str:
+        """What a pod answers to a GET, through the API server."""
+        place = f"{POD.path(namespace=namespace, name=pod)}:{port}/proxy{path}"
+        request = await self._prepared("GET", place, accept="*/*")
+        code, payload, retry_after = await self._sent(request, seconds=PROXY_SECONDS, verb="get", kind="pods/proxy")
         if not 200 <= code < 300:
             _answer(code, payload, retry_after=retry_after)
         return payload.decode(errors="replace")

@@ -32,8 +32,10 @@ class Choice:
     files: tuple[Path, ...]
     context: str
     cluster: Mapping[str, Any]
+    namespace: str
+    """The namespace of the context; "default" where it has none."""
     user: Mapping[str, Any] = field(repr=False)
-    """Both with those fields only that were looked at, and that are not empty."""
+    """Cluster and user have those fields only that were looked at, and that are not empty."""
 
     def __str__(self) -> str:
         return f"context {self.context} of {_listed(self.files)}"
@@ -74,7 +76,8 @@ def choose(given: Path | None, context: str | None, *, variable: str, home: Path
     if cluster["server"].startswith("https:"):  # else it may be `kubectl proxy`, which has them
         must_have_credentials(section, user)
     _must_be_there(section, user)
-    return Choice(files=files, context=str(name), cluster=cluster, user=user)
+    namespace = names.get("namespace", "default")
+    return Choice(files=files, context=str(name), cluster=cluster, namespace=namespace, user=user)
 
 
 def _files(given: Path | None, *, variable: str, home: Path) -> tuple[Path, ...]:

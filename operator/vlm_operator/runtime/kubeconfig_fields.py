@@ -140,7 +140,7 @@ FILE = Rule(words="the name of a file", holds=is_text)
 SECRET = Rule(words="text", holds=lambda value: isinstance(value, str), secret=True)
 BASE64 = Rule(words="text in base64", holds=_is_base64, secret=True)
 
-CONTEXT = {"cluster": TEXT, "user": TEXT}
+CONTEXT = {"cluster": TEXT, "user": TEXT, "namespace": TEXT}
 CLUSTER = {
     "server": SERVER,
     "proxy-url": PROXY,

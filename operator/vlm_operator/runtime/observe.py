@@ -6,7 +6,7 @@ Pods are read beside the looks, so that an engine that answers late delays nobod
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
@@ -59,6 +59,7 @@ class Observer:
         self._cache = cache
         self._wake = wake
         self._clock = clock
+        self._beside: set[asyncio.Task[None]] = set()
         self._reads: dict[str, asyncio.Task[None]] = {}
         self._readings: dict[str, Reading] = {}
         self._standing_by: dict[Key, list[tuple[Replica, StoredRevision]]] = {}
@@ -66,6 +67,8 @@ class Observer:
         self._doubted: set[str] = set()
         self._sick: dict[str, str] = {}
         self._told: dict[Key, str] = {}
+        self._cache_tokens: dict[Key, dict[str, int]] = {}
+        self._asked_for_cache: dict[Key, set[str]] = {}
 
     def complete(self, key: Key, facts: Facts) -> Facts:
         """The facts with what is known of the replicas' own words. From now on those that drain or stand by are asked."""
@@ -74,13 +77,18 @@ class Observer:
             if replica.live and replica.role == DRAINING and not replica.loading:
                 self._read(key, replica, facts.revisions)
         standing_by = [r for r in facts.replicas if r.live and r.ready and r.role == WARM and r.revision in revisions]
+        self._ask_for_cache(key, facts, revisions)
         self._standing_by[key] = [(replica, revisions[replica.revision]) for replica in standing_by]
-        return replace(facts, replicas=tuple(map(self._completed, facts.replicas)))
+        return replace(
+            facts,
+            replicas=tuple(map(self._completed, facts.replicas)),
+            reported_kv_tokens=self._cache_tokens.get(key, {}),
+        )
 
     def forget(self, key: Key) -> None:
         """Ask no replica of a deployment that is gone."""
-        self._standing_by.pop(key, None)
-        self._told.pop(key, None)
+        for known in (self._standing_by, self._told, self._cache_tokens, self._asked_for_cache):
+            known.pop(key, None)
 
     async def work(self, facts: Facts, replicas: Iterable[Replica]) -> Facts:
         """The facts with the work in flight of some replicas, read now."""
@@ -108,6 +116,26 @@ class Observer:
         asked = self._asked.setdefault(uid, now - crc32(uid.encode()) % int(VERIFY_EVERY))
         return now - asked >= (VERIFY_AGAIN if uid in self._doubted else VERIFY_EVERY)
 
+    def _ask_for_cache(self, key: Key, facts: Facts, revisions: Mapping[str, StoredRevision]) -> None:
+        """Ask the first ready replica of each revision for its KV cache, unless the status has it."""
+        told = {name: tokens for name, tokens in self._cache_tokens.get(key, {}).items() if name in revisions}
+        self._cache_tokens[key] = told
+        known = {(facts.status.get("sizing") or {}).get("reportedRevision"), *told}
+        asked = self._asked_for_cache.setdefault(key, set())
+        asked &= {replica.uid for replica in facts.replicas}
+        for replica in facts.replicas:
+            if replica.live and replica.ready and replica.revision in revisions and replica.revision not in known:
+                known.add(replica.revision)
+                if replica.uid not in asked:
+                    asked.add(replica.uid)
+                    self._start(self._learn_cache(key, replica, revisions[replica.revision]))
+
+    async def _learn_cache(self, key: Key, replica: Replica, revision: StoredRevision) -> None:
+        tokens = await self._pods.kv_cache_tokens(replica.address, **served_by(revision.resolved))
+        if tokens is not None and key in self._asked_for_cache:
+            self._cache_tokens.setdefault(key, {})[replica.revision] = tokens
+            self._wake(key)
+
     def _completed(self, replica: Replica) -> Replica:
         if replica.uid in self._sick and replica.role == WARM:
             return replace(replica, sick=self._sick[replica.uid])
@@ -115,6 +143,12 @@ class Observer:
         if reading is None or replica.role != DRAINING:
             return replica
         return replace(replica, routed=reading.routed, in_flight=reading.in_flight, read_at=reading.at)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something beside."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
 
     def _read(self, key: Key, replica: Replica, revisions: tuple[StoredRevision, ...]) -> None:
         if replica.uid not in self._reads:
@@ -143,27 +177,25 @@ class Observer:
     async def _routed(self, key: Key, replica: Replica) -> bool | None:
         """Whether the endpoints of the Service still name the pod; None when they cannot be read."""
         try:
-            slices, _ = await self._kube.list(ENDPOINT_SLICE, namespace=key[0], selector=f"{SERVICE_NAME}={key[1]}")
+            slices = await endpoint_slices(self._kube, key)
         except KubeError as error:
             if self._told.get(key) != error.message:
                 log.warning("%s/%s: the endpoints of its Service cannot be read: %s", *key, error)
             self._told[key] = error.message
             return None
         self._told.pop(key, None)
-        endpoints = (endpoint for found in slices for endpoint in found.get("endpoints") or ())
-        return any((endpoint.get("targetRef") or {}).get("uid") == replica.uid for endpoint in endpoints)
+        return replica.uid in routed_uids(slices)
 
     async def _in_flight(self, replica: Replica, revisions: tuple[StoredRevision, ...]) -> int | None:
         revision = next((known for known in revisions if known.revision == replica.revision), None)
         if revision is None or not replica.address:
             return None
-        work = await self._pods.work(replica.address, **_served_by(revision.resolved))
+        work = await self._pods.work(replica.address, **served_by(revision.resolved))
         return work.in_flight
 
     async def _verify(self, key: Key, replica: Replica, revision: StoredRevision) -> None:
         by_request = revision.resolved.inputs.engine.verification != "Health"
-        served_by = _served_by(revision.resolved)
-        verdict = await self._pods.verify(replica.address, **served_by, by_request=by_request)
+        verdict = await self._pods.verify(replica.address, **served_by(revision.resolved), by_request=by_request)
         self._asked[replica.uid] = time.monotonic()
         if verdict.alive is None:
             log.info("%s/%s: replica %s on standby %s", *key, replica.name, verdict.message)
@@ -179,7 +211,19 @@ class Observer:
         self._doubted.add(replica.uid)
 
 
-def _served_by(resolved: Resolved) -> dict[str, Any]:
+async def endpoint_slices(kube: Kube, key: Key) -> list[dict[str, Any]]:
+    """The EndpointSlices of the deployment's Service."""
+    slices, _ = await kube.list(ENDPOINT_SLICE, namespace=key[0], selector=f"{SERVICE_NAME}={key[1]}")
+    return slices
+
+
+def routed_uids(slices: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """The uids of the pods to which EndpointSlices lead."""
+    endpoints = (endpoint for found in slices for endpoint in found.get("endpoints") or ())
+    return frozenset((endpoint.get("targetRef") or {}).get("uid", "") for endpoint in endpoints)
+
+
+def served_by(resolved: Resolved) -> dict[str, Any]:
     """Whom the pods of a revision are asked as."""
     kind = resolved.inputs.engine.type
     return {"engine": engine(kind), "version": resolved.engine_version, "model": resolved.inputs.model.name}

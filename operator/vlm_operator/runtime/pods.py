@@ -4,13 +4,15 @@ No redirect is followed and no proxy is taken from the environment: what answers
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import aiohttp
 
 from vlm_operator.api.names import OPERATOR
 from vlm_operator.engines.base import HTTP_PORT, Engine
 from vlm_operator.engines.question import Verdict
-from vlm_operator.engines.work import Work, work_of
+from vlm_operator.engines.work import Work, kv_cache_tokens, work_of
 
 AT_ONCE = 16
 """Requests on their way at the same time."""
@@ -55,9 +57,13 @@ class Pods:
 
     async def work(self, address: str, *, engine: Engine, version: str, model: str) -> Work:
         """What the replica at an address of a pod works on. `model` is the first name that it serves."""
-        metrics, draining = engine.metrics(version), engine.drain(version)
-        figures, load = await asyncio.gather(self._read(address, metrics.path), self._read(address, draining.load_path))
-        return work_of(metrics, draining, model=model, figures=figures, load=load)
+        return await read_work(partial(self._read, address), engine=engine, version=version, model=model)
+
+    async def kv_cache_tokens(self, address: str, *, engine: Engine, version: str, **_: str) -> int | None:
+        """Tokens that fit into the KV cache of the replica at an address, as it says itself."""
+        metrics = engine.metrics(version)
+        figures = await self._read(address, metrics.path)
+        return kv_cache_tokens(metrics, figures) if figures is not None else None
 
     async def verify(
         self, address: str, *, engine: Engine, version: str, model: str, by_request: bool = True
@@ -105,6 +111,13 @@ class Pods:
             raise PodError(f"did not answer {path} within {self._seconds:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
             raise PodError(f"cannot be asked for {path}: {str(error) or type(error).__name__}") from error
+
+
+async def read_work(read: Callable[[str], Awaitable[str | None]], *, engine: Engine, version: str, model: str) -> Work:
+    """What a replica works on. `read` asks it for a path; None stands for no answer."""
+    metrics, draining = engine.metrics(version), engine.drain(version)
+    figures, load = await asyncio.gather(read(metrics.path), read(draining.load_path))
+    return work_of(metrics, draining, model=model, figures=figures, load=load)
 
 
 def _verdict(path: str, status: int, answer: str, *, wrong: bool) -> Verdict:

@@ -167,3 +167,21 @@ def test_a_typo_is_told_with_the_right_spelling(
     resource["spec"]["model"] = model
     assert _run(yaml.safe_dump(resource), monkeypatch) == 1
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["Qwen"], ["a/b"], [""], ["qwen", "-n", "Models"], ["qwen", "-n", ""]])
+def test_a_name_that_no_deployment_can_have_is_told(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["explain", *words])
+    assert "must be a name" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--kubeconfig", "--context"])
+def test_a_cluster_that_is_not_named_is_told(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status: int | str | None
+    try:
+        status = main(["explain", "qwen", option, ""])
+    except SystemExit as left:
+        status = left.code
+    assert status == 2
+    assert option.removeprefix("--") in capsys.readouterr().err

@@ -26,12 +26,18 @@ class SmallPods:
     def __init__(self) -> None:
         self.busy: dict[str, int | None] = {}
         self.dead: dict[str, str] = {}
+        self.cache_tokens: int | None = None
+        self.asked_for_cache = 0
         self.asked: list[str] = []
 
     async def work(self, address: str, **_: object) -> Work:
         self.asked.append(address)
         in_flight = self.busy.get(address, 0)
         return Work(in_flight=in_flight, running=in_flight, waiting=0, generated_tokens=0, alive=in_flight is not None)
+
+    async def kv_cache_tokens(self, _: str, **__: object) -> int | None:
+        self.asked_for_cache += 1
+        return self.cache_tokens
 
     async def verify(self, address: str, **_: object) -> Verdict:
         self.asked.append(address)

@@ -14,7 +14,7 @@ from vlm_operator.runtime.kube import KubeError
 
 Object = dict[str, Any]
 Place = tuple[str, str]
-NO_WRITES = frozenset({"get", "list", "create Event", "log_tail", "warnings_about"})
+NO_WRITES = frozenset({"get", "list", "create Event", "log_tail", "answer_of", "warnings_about"})
 
 
 class SmallApi:
@@ -26,8 +26,12 @@ class SmallApi:
         self.calls: Counter[str] = Counter()
         self.refusals: dict[str, KubeError] = {}
         """What the next calls of a verb are answered with."""
+        self.refused_kinds: dict[str, KubeError] = {}
+        """Kinds that are not listed, with the answer."""
         self.logs: dict[str, str] = {}
         """The ends of logs, by the names of pods."""
+        self.pages: dict[tuple[str, str], str] = {}
+        """What pods answer, by name and path."""
         self.silent: set[str] = set()
         """Calls that are not answered at all."""
         self._cache = cache
@@ -47,11 +51,19 @@ class SmallApi:
         fields: str = "",  # noqa: ARG002
     ) -> tuple[builtins.list[Object], int]:
         self._called("list")
+        if kind.kind in self.refused_kinds:
+            raise self.refused_kinds[kind.kind]
         return [obj for place, obj in self.objects.items() if place[0] == kind.kind], self._version
 
     async def log_tail(self, *, namespace: str, pod: str, container: str, previous: bool) -> str:  # noqa: ARG002
         self._called("log_tail")
         return self.logs.get(pod, "")
+
+    async def answer_of(self, *, namespace: str, pod: str, port: int, path: str) -> str:  # noqa: ARG002
+        self._called("answer_of")
+        if (pod, path) not in self.pages:
+            raise KubeError(503, "ServiceUnavailable", "dial tcp 198.18.0.1:8000: no route to host")
+        return self.pages[pod, path]
 
     async def warnings_about(self, *, namespace: str, uid: str) -> builtins.list[Object]:  # noqa: ARG002
         self._called("warnings_about")

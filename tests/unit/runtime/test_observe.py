@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from unit.replicas.examples import NAME, NAMESPACE
-from unit.runtime.reconcile_world import House
+from unit.runtime.reconcile_world import KEY, House
 from vlm_operator.runtime import observe
 from vlm_operator.runtime.kinds import ENDPOINT_SLICE, VLM_DEPLOYMENT
 from vlm_operator.runtime.kube import KubeError
@@ -156,3 +156,30 @@ async def test_a_deployment_that_is_gone_is_not_asked(monkeypatch: pytest.Monkey
     await asyncio.sleep(0.05)
     asking.cancel()
     assert house.engines.asked == []
+
+
+async def test_what_the_engine_made_of_its_memory_stands_beside_the_estimate() -> None:
+    house = House()
+    house.engines.cache_tokens = 131072
+    await house.settled()
+    assert house.woken == [KEY], "its answer brought about a look"
+    await house.looks()
+    revision = house.status()["updatedRevision"]
+    assert house.status()["sizing"] == {"reportedKvCacheTokens": 131072, "reportedRevision": revision}
+    house.engines.cache_tokens = 1
+    house.start()
+    await house.looks()
+    await asyncio.sleep(0)
+    assert house.woken == [], "the status has it"
+    house.edit(model={"name": "org/model", "maxModelLen": 4096})
+    await house.looks()
+    assert "reportedKvCacheTokens" not in house.status().get("sizing", {}), "another revision may get another size"
+
+
+async def test_an_engine_that_does_not_tell_its_cache_is_asked_once() -> None:
+    house = await House().settled()
+    asked = house.engines.asked_for_cache
+    await house.looks()
+    await asyncio.sleep(0)
+    assert (house.engines.asked_for_cache, house.woken) == (asked, [])
+    assert asked == 1

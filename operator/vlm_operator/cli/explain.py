@@ -1,0 +1,144 @@
+"""`kubectl vlm explain`: what there is of a deployment in the cluster, what the operator does next, and what it waits for."""
+
+import argparse
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from vlm_operator.cli.listing import table
+from vlm_operator.replicas.times import epoch
+from vlm_operator.runtime.connection import StartError, connect, namespace_of
+from vlm_operator.runtime.files import UnusableInputError
+from vlm_operator.runtime.kube import Kube
+from vlm_operator.runtime.settings import Settings
+from vlm_operator.runtime.survey import Survey, survey
+from vlm_operator.sizing.catalogue.loading import Catalogue
+from vlm_operator.status.explanation import explain
+
+_UNITS = ((86400, "d"), (3600, "h"), (60, "m"))
+
+
+def answer(options: argparse.Namespace, catalogue: Catalogue) -> str:
+    """The explanation in the form that is asked for. Raises UnusableInputError."""
+    # What the operator would log of a look is part of the answer.
+    logging.getLogger("vlm_operator").addHandler(logging.NullHandler())
+    now = time.time()
+    data = _as_data(asyncio.run(_look(options, catalogue, now=now)))
+    if options.output == "json":
+        return json.dumps(data, indent=2) + "\n"
+    if options.output == "yaml":
+        return yaml.safe_dump(data, sort_keys=False, width=120)
+    return "".join(f"{line}\n" for line in _lines(data, now=now))
+
+
+async def _look(options: argparse.Namespace, catalogue: Catalogue, *, now: float) -> Survey:
+    try:
+        settings = Settings(kubeconfig=options.kubeconfig, context=options.context)
+        namespace = options.namespace or namespace_of(settings)
+        configuration = await connect(settings)
+    except ValidationError as error:
+        details = error.errors()[0]
+        raise UnusableInputError(f"--{details['loc'][0]} {details['msg']}") from error
+    except StartError as error:
+        raise UnusableInputError(str(error)) from error
+    kube = Kube(configuration)
+    try:
+        return await survey(kube, (namespace, options.name), catalogue, now=now)
+    finally:
+        await kube.close()
+
+
+def _as_data(found: Survey) -> dict[str, Any]:
+    if found.facts is None or found.decision is None or found.plan is None:
+        return {"next": [], "waitsFor": [], "deleted": True}
+    data = explain(found.facts, found.decision, found.plan)
+    return data | {"unread": list(found.unread), "doubts": list(_doubts(found, data))}
+
+
+def _doubts(found: Survey, data: dict[str, Any]) -> Iterator[str]:
+    """Why the operator may see it otherwise."""
+    status = found.facts.status if found.facts is not None else {}
+    seen, generation = data["observedGeneration"], data["generation"]
+    if seen != generation:
+        which = "has not looked at it yet" if seen is None else f"has seen generation {seen} of it, not {generation}"
+        yield f"the operator {which}; if that lasts, it is not running, or serves other namespaces"
+        return
+    told = {condition["type"]: condition["status"] for condition in status.get("conditions") or ()}
+    here = {condition["type"]: condition["status"] for condition in data["conditions"]}
+    if told.get("Accepted") != here["Accepted"]:
+        yield (
+            f"the operator says Accepted={told.get('Accepted')}: it is of another version, or has further models and GPUs; "
+            "give the same to this command with --catalogue"
+        )
+
+
+def _lines(data: dict[str, Any], *, now: float) -> Iterator[str]:
+    if "deleted" in data:
+        yield "it is being deleted: the operator does nothing, its objects go with it"
+        return
+    yield f"{data['name']} in namespace {data['namespace']}, revision {data['revision'] or 'none'}"
+    size = data["size"]
+    counts = (
+        f"; {size['serving']} serve, {size['warm']} on standby, at most {size['ceiling']}" if size["serving"] else ""
+    )
+    yield f"Size: {size['message']}{counts}"
+    if data["rollout"] is not None:
+        yield f"Rollout: {data['rollout']['phase']}: {data['rollout']['message']}"
+    yield ""
+    yield from _replicas(data["replicas"], now=now)
+    yield ""
+    for condition in data["conditions"]:
+        yield f"{condition['type']}={condition['status']} {condition['reason']}: {condition['message']}"
+    yield ""
+    yield from _listed("What the operator does next", data["next"])
+    yield from _listed("What it waits for", [wait["message"] for wait in data["waitsFor"]])
+    for title, key in (("What could not be read", "unread"), ("But", "doubts")):
+        if data[key]:
+            yield from _listed(title, data[key])
+
+
+def _replicas(replicas: list[dict[str, Any]], *, now: float) -> Iterator[str]:
+    if not replicas:
+        yield "no replicas"
+        return
+    head = ["replica", "role", "phase", "for", "in flight", "restarts", "revision", "gpus", "node"]
+    rows = [
+        [
+            replica["name"],
+            replica["role"] or "-",
+            replica["phase"],
+            _age(epoch(replica["since"]), now=now),
+            *(_cell(replica[name]) for name in ("inFlight", "restarts", "revision", "gpus")),
+            f"{replica['node'] or '-'}{' (cordoned)' if replica['cordoned'] else ''}",
+        ]
+        for replica in replicas
+    ]
+    yield from table([head, *rows]).splitlines()
+    for replica in replicas:
+        trouble = replica["trouble"]
+        if trouble is not None:
+            advice = f"; {trouble['advice']}" if trouble["advice"] else ""
+            yield f"{replica['name']}: {trouble['reason']}: {trouble['message']}{advice}"
+
+
+def _listed(title: str, sentences: list[str]) -> Iterator[str]:
+    yield f"{title}:" if sentences else f"{title}: nothing"
+    yield from (f"  {sentence}" for sentence in sentences)
+
+
+def _cell(value: Any) -> str:
+    return "?" if value is None else str(value)
+
+
+def _age(since: float | None, *, now: float) -> str:
+    """Time that has passed, as kubectl shows it."""
+    if since is None:
+        return "-"
+    passed = max(0, int(now - since))
+    return next((f"{passed // seconds}{unit}" for seconds, unit in _UNITS if passed >= seconds), f"{passed}s")
