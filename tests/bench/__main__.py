@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import core, creation, fleet, image, laptop, sizing, takeover, turmoil
+from bench import core, creation, fleet, image, laptop, pool, sizing, takeover, turmoil
 from bench.table import Row, table
 
 BENCHES: dict[str, Callable[[bool], list[Row]]] = {
@@ -18,6 +18,7 @@ BENCHES: dict[str, Callable[[bool], list[Row]]] = {
     "fleet": fleet.measure,
     "image": image.measure,
     "laptop": laptop.measure,
+    "pool": pool.measure,
     "sizing": sizing.measure,
     "takeover": takeover.measure,
     "turmoil": turmoil.measure,

@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 
 from bench.table import Row, percentile
+from unit.replicas.examples import NOW, facts, of_length, replica, spec, stored
+from vlm_operator.api.names import WARM
 from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.actions import CreatePod
 from vlm_operator.replicas.evaluate import evaluate, findings_that_count
@@ -30,7 +32,10 @@ def measure(quick: bool) -> list[Row]:  # the one switch of every measurement
     decision = decide_size(facts)
     made = plan(facts, decision, now=0.0)
     status = _milliseconds(lambda: summarise(facts, decision, made, now=0.0), repetitions)
+    crowd = _crowd(64)
+    looked = _milliseconds(lambda: plan(crowd, decide_size(crowd), now=NOW), repetitions)
     return [
+        Row(what="plan 64 replicas, of which a rollout has replaced half", ours=_text(looked), aim="<= 1 ms"),
         Row(what="read, check, size, plan and render one new resource", ours=_text(whole), aim="<= 5 ms"),
         Row(what="summarise its status", ours=_text(status)),
     ]
@@ -46,6 +51,20 @@ def _facts() -> Facts:
         spec=judged.spec,
         inputs=judged.inputs,
         findings=findings_that_count(judged),
+    )
+
+
+def _crowd(replicas: int) -> Facts:
+    """Replicas in the midst of a rollout, with a new one on standby that is ready."""
+    new, old = stored(of_length(2048), number=2), stored(of_length(4096), number=1)
+    serving = (
+        replica(slot, revision=(new if slot % 2 else old).revision, in_flight=slot % 5) for slot in range(replicas)
+    )
+    pool = {"warmPool": {"size": 1, "mode": "Standby"}}
+    return facts(
+        spec(model={"name": "org/model", "maxModelLen": 2048}, replicas=replicas, **pool),
+        replicas=(*serving, replica(replicas, revision=new.revision, role=WARM)),
+        revisions=(old, new),
     )
 
 
