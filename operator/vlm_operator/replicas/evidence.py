@@ -12,6 +12,10 @@ STUCK_AFTER = 60.0
 """Seconds for which containers may be in creation before the events of the pod are asked why."""
 BY_ITSELF = frozenset({"Error", "Completed"})
 """Reasons of containers that ended by themselves, or by a signal of the kubelet: only their words tell more."""
+STILL_UNSCHEDULED_AFTER = 240.0
+"""Seconds without a node before the events of a pod are asked whether one is being added for it."""
+NODE_IS_ADDED = frozenset({"TriggeredScaleUp", "Nominated"})
+"""Reasons of events by which Cluster Autoscaler and Karpenter say so."""
 IN_CREATION = frozenset({None, "ContainerCreating", "PodInitializing"})
 
 
@@ -35,6 +39,8 @@ class Evidence:
     """Why that could not be read."""
     events: tuple[PodEvent, ...] = ()
     events_unreadable: str = ""
+    node_is_added: bool = False
+    """A node is on its way for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,9 +124,22 @@ def is_stuck(pod: Mapping[str, Any], *, now: float) -> bool:
     return since is not None and now - datetime.fromisoformat(since).timestamp() >= STUCK_AFTER
 
 
-def read_events(events: Iterable[Mapping[str, Any]]) -> tuple[PodEvent, ...]:
-    """Warnings about a pod, the latest first."""
-    return tuple(sorted(map(_event, events), key=lambda event: event.at, reverse=True))
+def is_long_without_a_node(pod: Mapping[str, Any], *, now: float) -> bool:
+    """Whether a pod has waited for so long that its events should tell whether a node is being added."""
+    if "deletionTimestamp" in pod["metadata"] or (pod.get("spec") or {}).get("nodeName"):
+        return False
+    since = pod["metadata"].get("creationTimestamp")
+    return since is not None and now - datetime.fromisoformat(since).timestamp() >= STILL_UNSCHEDULED_AFTER
+
+
+def read_events(events: Iterable[Mapping[str, Any]]) -> Evidence:
+    """What the events about a pod tell: warnings, the latest first."""
+    known = list(events)
+    warnings = (_event(event) for event in known if event.get("type") == "Warning")
+    return Evidence(
+        events=tuple(sorted(warnings, key=lambda event: event.at, reverse=True)),
+        node_is_added=any(event.get("reason") in NODE_IS_ADDED for event in known),
+    )
 
 
 def containers(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

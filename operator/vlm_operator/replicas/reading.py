@@ -47,6 +47,7 @@ def read_replica(
         return None
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     ready = conditions.get("Ready", {})
+    known = (read or {}).get(metadata["uid"], NOTHING)
     running = _named(status.get("containerStatuses"), CONTAINER)
     container = _named(spec.get("containers"), CONTAINER)
     return Replica(
@@ -66,7 +67,8 @@ def read_replica(
         ended=status.get("phase") in ENDED_PHASES,
         labels=labels,
         image=str(container.get("image", "")),
-        trouble=trouble_of(pod, (engines or {}).get(revision), (read or {}).get(metadata["uid"], NOTHING)),
+        trouble=trouble_of(pod, (engines or {}).get(revision), known),
+        node_is_added=known.node_is_added,
         in_creation=in_creation(pod),
         restarts=int(running.get("restartCount") or 0),
         not_ready_since=_moment(ready.get("lastTransitionTime")) if ready.get("status") == "False" else None,

@@ -14,6 +14,7 @@ from vlm_operator.engines.failures import Waiting
 from vlm_operator.replicas.actions import Action, CreatePod, Delete, Repair, SetRole, Wait
 from vlm_operator.replicas.counted import counted
 from vlm_operator.replicas.draining import READ_AGAIN, Drain, drain_of
+from vlm_operator.replicas.evidence import STILL_UNSCHEDULED_AFTER
 from vlm_operator.replicas.facts import WAITING_FOR_GPU, Facts, Replica, SlotFailure, Trouble
 from vlm_operator.replicas.lineup import PATIENCE, PATIENCE_WITH_POOL, Lineup, line_up
 from vlm_operator.replicas.refusal import REFUSED
@@ -32,6 +33,8 @@ STUCK_AFTER = 60.0
 """Seconds after the end of its grace period, from which a replica that is still there is not waited for any more."""
 UNSCHEDULABLE_FOR = 300.0
 """Seconds after which a replica above the wanted number that no node takes is withdrawn: somebody else may need the GPU."""
+UNSCHEDULABLE_FOR_A_NODE = 900.0
+"""The same where an autoscaler adds a node for it."""
 VERIFICATION_FAILED = "VerificationFailed"
 """A replica on standby does not answer as it should."""
 BACKING_OFF = "BackingOff"
@@ -110,7 +113,12 @@ def _timers(facts: Facts, *, now: float) -> tuple[float, ...]:
             if r.live and r.started and r.not_ready_since is not None
             for patience in (PATIENCE_WITH_POOL, PATIENCE)
         ),
-        *(r.created_at + UNSCHEDULABLE_FOR for r in facts.replicas if r.live and not r.scheduled),
+        *(
+            moment
+            for r in facts.replicas
+            if r.live and not r.scheduled
+            for moment in (r.created_at + STILL_UNSCHEDULED_AFTER, _withdrawn_at(r))
+        ),
     ]
     return tuple(end for end in ends if end > now)
 
@@ -247,14 +255,16 @@ def _withdrawn(live: list[Replica], sizes: Sizes, rules: Rules, *, now: float) -
     waiting = [
         r
         for r in live
-        if not r.scheduled
-        and not rules.outdated(r)
-        and now - r.created_at >= UNSCHEDULABLE_FOR
-        and r.trouble is not None
+        if not r.scheduled and not rules.outdated(r) and now >= _withdrawn_at(r) and r.trouble is not None
     ]
     if not rules.replaces(live):
         return []
     return sorted(waiting, key=lambda r: (-r.slot, r.name))[: max(0, len(live) - sizes.total)]
+
+
+def _withdrawn_at(replica: Replica) -> float:
+    """When a replica that no node takes is given up, if it is not needed."""
+    return replica.created_at + (UNSCHEDULABLE_FOR_A_NODE if replica.node_is_added else UNSCHEDULABLE_FOR)
 
 
 def _cause(replica: Replica, facts: Facts, *, withdrawn: bool) -> Trouble:

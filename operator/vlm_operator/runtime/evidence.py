@@ -1,4 +1,4 @@
-"""Reads what pods do not tell themselves: the end of a failed engine's log, and the events of a pod that gets no containers.
+"""Reads what pods do not tell themselves: how a failed engine's log ends, and the events of a pod without node or containers.
 
 Each log once, events once a minute, a few at a time. A look at a deployment waits a moment for what it wants to know, and is
 taken again when that comes later: a node that does not answer holds up nothing but a better word.
@@ -11,15 +11,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from vlm_operator.engines.base import CONTAINER, Engine
-from vlm_operator.replicas.evidence import Evidence, LogWanted, is_stuck, read_events, wanted_log
+from vlm_operator.replicas.evidence import (
+    Evidence,
+    LogWanted,
+    is_long_without_a_node,
+    is_stuck,
+    read_events,
+    wanted_log,
+)
 from vlm_operator.runtime.cache import Key
 from vlm_operator.runtime.kube import Kube, KubeError
 
 READ_AGAIN = 60.0
 """Seconds until events are read again, and what could not be read."""
 STUCK_READ = 2
-"""Pods without containers of one deployment whose events are read at the same time: for each the API server goes through all
-events of the namespace, and what holds up one mostly holds up all."""
+"""Pods without a node or containers of one deployment whose events are read at the same time: for each the API server goes
+through all events of the namespace, and what holds up one mostly holds up all."""
 READS_AT_ONCE = 4
 """Pods of one deployment of which something is read at the same time; the others have their turn after them."""
 PATIENCE = 0.3
@@ -79,7 +86,7 @@ class EvidenceReader:
         kept = {uid: one for uid, one in known.items() if uid in wanted and one.holds(wanted[uid][2], now=now)}
         room = READS_AT_ONCE - sum(not one.task.done() for one in kept.values())
         logs = [uid for uid, (_, _, log) in wanted.items() if uid not in kept and log is not None]
-        stuck = [uid for uid, (pod, _, log) in wanted.items() if log is None and is_stuck(pod, now=now)]
+        stuck = [uid for uid, (pod, _, log) in wanted.items() if log is None and _is_held_up(pod, now=now)]
         missing = [*logs, *_next_stuck(stuck, known, kept, now=now)]
         for uid in missing[:room]:
             pod, engine, log = wanted[uid]
@@ -114,8 +121,7 @@ class EvidenceReader:
         namespace = metadata["namespace"]
         try:
             if wanted is None:
-                events = await self._kube.warnings_about(namespace=namespace, uid=metadata["uid"])
-                return Evidence(events=read_events(events))
+                return read_events(await self._kube.events_about(namespace=namespace, uid=metadata["uid"]))
             text = await self._kube.log_tail(
                 namespace=namespace, pod=metadata["name"], container=CONTAINER, previous=wanted.previous
             )
@@ -125,10 +131,14 @@ class EvidenceReader:
             return Evidence(events_unreadable=why) if wanted is None else Evidence(log_unreadable=why)
 
 
+def _is_held_up(pod: Object, *, now: float) -> bool:
+    return is_stuck(pod, now=now) or is_long_without_a_node(pod, now=now)
+
+
 def _next_stuck(
     stuck: list[str], known: Mapping[str, _Reading], kept: Mapping[str, _Reading], *, now: float
 ) -> list[str]:
-    """Of the pods without containers those whose events are read next: such as had any, then one after the other."""
+    """Of the pods that are held up those whose events are read next: such as had any, then one after the other."""
     room = STUCK_READ - sum(one.wanted is None for one in kept.values())
     turn = int(now // READ_AGAIN) * STUCK_READ
     order = sorted(stuck)

@@ -151,9 +151,9 @@ class Kube:
             _answer(code, payload, retry_after=retry_after)
         return payload.decode(errors="replace")
 
-    async def warnings_about(self, *, namespace: str, uid: str) -> builtins.list[Object]:
-        """Some of the events of type Warning about an object."""
-        query = {"fieldSelector": f"regarding.uid={uid},type=Warning", "limit": EVENTS}
+    async def events_about(self, *, namespace: str, uid: str) -> builtins.list[Object]:
+        """Some of the events about an object."""
+        query = {"fieldSelector": f"regarding.uid={uid}", "limit": EVENTS}
         page = await self._call("GET", EVENT.path(namespace=namespace), query=query, verb="list", kind=EVENT.plural)
         return cast("builtins.list[Object]", page["items"])
 

@@ -3,9 +3,20 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from unit.replicas.tables import table
 from vlm_operator.engines import registry
-from vlm_operator.replicas.evidence import STUCK_AFTER, LogWanted, in_creation, is_stuck, read_events, wanted_log
+from vlm_operator.replicas.evidence import (
+    STILL_UNSCHEDULED_AFTER,
+    STUCK_AFTER,
+    LogWanted,
+    in_creation,
+    is_long_without_a_node,
+    is_stuck,
+    read_events,
+    wanted_log,
+)
 
 VLLM = registry.engine("vLLM")
 NOT_STARTED = "RuntimeError: Engine core initialization failed. See root cause above."
@@ -104,9 +115,30 @@ def test_the_latest_event_comes_first_however_its_time_is_written() -> None:
         {"reason": "C", "series": {"lastObservedTime": "2026-11-30T10:00:02.000000Z"}},
         {"metadata": {"creationTimestamp": "2026-11-30T10:00:00Z"}},
     ]
-    assert [(event.reason, event.message) for event in read_events(events)] == [
+    events = [event | {"type": "Warning"} for event in events]
+    assert [(event.reason, event.message) for event in read_events(events).events] == [
         ("B", "b"),
         ("C", ""),
         ("A", "a"),
         ("Unknown", ""),
     ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "added"), [("TriggeredScaleUp", True), ("Nominated", True), ("NotTriggerScaleUp", False)]
+)
+def test_an_autoscaler_says_whether_a_node_comes(reason: str, added: bool) -> None:
+    events = [{"type": "Normal", "reason": reason}, {"type": "Warning", "reason": "FailedScheduling"}]
+    found = read_events(events)
+    assert found.node_is_added is added
+    assert [event.reason for event in found.events] == ["FailedScheduling"], "what is normal is no trouble"
+
+
+def test_a_pod_is_long_without_a_node() -> None:
+    born = {"metadata": {"creationTimestamp": "2026-11-30T10:00:00Z"}, "spec": {}}
+    birth = datetime.fromisoformat("2026-11-30T10:00:00Z").timestamp()
+    assert is_long_without_a_node(born, now=birth + STILL_UNSCHEDULED_AFTER)
+    assert not is_long_without_a_node(born, now=birth + STILL_UNSCHEDULED_AFTER - 1)
+    assert not is_long_without_a_node(born | {"spec": {"nodeName": "n"}}, now=birth + 3600)
+    leaving = born["metadata"] | {"deletionTimestamp": "2026-11-30T10:01:00Z"}
+    assert not is_long_without_a_node({"metadata": leaving}, now=birth + 3600)

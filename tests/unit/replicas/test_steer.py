@@ -458,3 +458,16 @@ def test_of_those_that_load_the_ones_in_trouble_go_first(in_trouble: list[bool],
     names = removed(steered(*there, wanted=wanted))
     gone = [r for r in there if r.name in names]
     assert sum(r.trouble is not None for r in gone) == min(sum(in_trouble), len(gone))
+
+
+@pytest.mark.parametrize(
+    ("waited", "node_is_added", "withdrawn"),
+    [(299, False, False), (300, False, True), (899, True, False), (900, True, True)],
+)
+def test_a_surplus_replica_waits_longer_for_a_gpu_where_a_node_is_added(
+    waited: float, node_is_added: bool, withdrawn: bool
+) -> None:
+    waiting = pending(0, created_at=NOW - waited, node_is_added=node_is_added, trouble=TROUBLE)
+    found = steered(old(0), waiting, wanted=1)
+    assert removed(found) == (["m-new-0"] if withdrawn else [])
+    assert withdrawn or min(found.timers) == waiting.created_at + (900 if node_is_added else 300)

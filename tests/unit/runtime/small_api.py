@@ -14,7 +14,7 @@ from vlm_operator.runtime.kube import KubeError
 
 Object = dict[str, Any]
 Place = tuple[str, str]
-NO_WRITES = frozenset({"get", "list", "create Event", "log_tail", "answer_of", "warnings_about"})
+NO_WRITES = frozenset({"get", "list", "create Event", "log_tail", "answer_of", "events_about"})
 
 
 class SmallApi:
@@ -65,8 +65,8 @@ class SmallApi:
             raise KubeError(503, "ServiceUnavailable", "dial tcp 198.18.0.1:8000: no route to host")
         return self.pages[pod, path]
 
-    async def warnings_about(self, *, namespace: str, uid: str) -> builtins.list[Object]:  # noqa: ARG002
-        self._called("warnings_about")
+    async def events_about(self, *, namespace: str, uid: str) -> builtins.list[Object]:  # noqa: ARG002
+        self._called("events_about")
         return [event for event in self.events if event["regarding"]["uid"] == uid]
 
     async def create(self, kind: Kind, manifest: Object) -> Object:

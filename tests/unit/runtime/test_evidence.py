@@ -45,7 +45,7 @@ class Asked:
             raise self.log
         return self.log
 
-    async def warnings_about(self, *, namespace: str, uid: str) -> list[dict[str, Any]]:
+    async def events_about(self, *, namespace: str, uid: str) -> list[dict[str, Any]]:
         assert namespace == "n"
         self.calls.append((uid, False))
         return list(self.events)
@@ -115,7 +115,7 @@ async def test_what_cannot_be_read_is_said_and_tried_again_later(error: KubeErro
 
 
 async def test_events_are_asked_for_once_a_minute_and_only_when_creation_takes_long() -> None:
-    room = Room(Asked(events=({"reason": "FailedMount", "note": "no such volume"},)))
+    room = Room(Asked(events=({"type": "Warning", "reason": "FailedMount", "note": "no such volume"},)))
     assert await room.read(creating()) == {}
     room.now += STUCK_AFTER
     for _ in range(3):
@@ -215,7 +215,9 @@ async def test_a_replica_in_creation_is_looked_at_again_and_its_events_are_told(
     scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}
     name = hold(house, status=creating()["status"] | {"conditions": [scheduled]})
     uid = house.api.objects["Pod", name]["metadata"]["uid"]
-    house.api.events.append({"reason": "FailedMount", "note": "no such volume", "regarding": {"uid": uid}})
+    house.api.events.append(
+        {"type": "Warning", "reason": "FailedMount", "note": "no such volume", "regarding": {"uid": uid}}
+    )
     await house.look()
     assert house.condition("Ready") == "False/MountFailed"
 
@@ -235,7 +237,7 @@ async def test_of_many_pods_without_containers_a_few_are_asked_for_one_after_the
 
 
 async def test_what_had_events_is_asked_for_again() -> None:
-    warning = {"reason": "FailedMount", "note": "no such share", "eventTime": "2025-11-30T10:01:00Z"}
+    warning = {"type": "Warning", "reason": "FailedMount", "note": "no such share", "eventTime": "2025-11-30T10:01:00Z"}
     room, pods = Room(Asked(events=(warning,))), [creating(f"m-{number}") for number in range(6)]
     room.now += STUCK_AFTER
     first = await room.read(*pods)
