@@ -278,6 +278,32 @@ def test_a_leader_whose_clock_is_set_back_an_hour_leads_on_and_works_on(
     wait_until(lambda: _leads(follower), "the second leads")
 
 
+def test_a_clock_that_is_set_back_an_hour_holds_up_neither_a_rollout_nor_the_pool(
+    plane: ControlPlane, work: Deployments, start: Callable[..., RunningOperator], tmp_path: Path
+) -> None:
+    off = tmp_path / "seconds"
+    start("set-back-in-a-rollout", program=("-P", SET_BACK, off))
+    work.create(replicas=2, warmPool={"size": 1, "mode": "Standby"})
+    work.until_ready()
+    work.until("WarmPoolReady", "True")
+    old = set(work.pods())
+    work.patch(engine={"maxNumSeqs": 64})
+    wait_until(lambda: work.pods().keys() - old, "the rollout has begun")
+    off.write_text("-3600")
+    work.until_ready(timeout_seconds=120)
+    work.until("WarmPoolReady", "True")
+    assert not old & work.pods().keys()
+    warm, serving = _by_role(work, "warm"), _by_role(work, "serving")
+    plane.api.delete(work.core("pods", serving[0]), {"gracePeriodSeconds": 0})
+    wait_until(lambda: set(warm) <= set(_by_role(work, "serving")), "the warm replica serves")
+    work.until("WarmPoolReady", "True")
+    assert len(_by_role(work, "serving")) == 2
+
+
+def _by_role(work: Deployments, role: str) -> list[str]:
+    return sorted(name for name, pod in work.pods().items() if pod["metadata"]["labels"]["vlm.dev/role"] == role)
+
+
 def _let_a_slot_rest(work: Deployments) -> None:
     """Let a replica end, and the one in its place. One is left."""
     lasting, ended = max(work.pods()), set()

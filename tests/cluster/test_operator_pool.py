@@ -1,6 +1,7 @@
 """Warm pool, drain, rollout, rollback and disruptions on the real API server."""
 
 from collections import Counter
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -75,6 +76,18 @@ def test_a_crashed_replica_is_replaced_at_once_and_joins_the_pool(deployments: D
     assert set(deployments.pods()) == {serving, warm}, "nothing was created"
 
 
+def test_a_replica_that_takes_long_to_leave_is_replaced_from_the_pool_at_once(deployments: Deployments) -> None:
+    settled(deployments, replicas=1, warmPool=STANDBY)
+    (serving,), (warm,) = named(deployments, "serving"), named(deployments, "warm")
+    deployments.annotate_pod(serving, end_after="110s")
+    deployments.api.delete(deployments.core("pods", serving), {"gracePeriodSeconds": 120})
+    wait_until(lambda: role(deployments, warm) == "serving", "the warm replica serves")
+    pods = deployments.until_pods(lambda pods: len(pods) == 2, "are two again")
+    assert serving in deployments.children("pods"), "it is still leaving"
+    assert serving not in pods
+    deployments.until("WarmPoolReady", "True")
+
+
 def test_a_busy_replica_is_waited_for_and_called_back(deployments: Deployments) -> None:
     settled(deployments, replicas=2)
     for name in deployments.pods():
@@ -115,8 +128,8 @@ def test_a_rollout_goes_through_the_pool_without_a_further_gpu(deployments: Depl
     assert (seen_most, seen_least) == (3, 2)
 
 
-def test_a_broken_revision_is_rolled_back_with_its_cause(deployments: Deployments) -> None:
-    settled(deployments, replicas=1)
+def roll_out_in_vain(deployments: Deployments) -> tuple[str, str]:
+    """Edit the spec so that its revision breaks, and wait until it is rolled back; the good revision and the broken one."""
     good = deployments.revision()
     deployments.patch(engine={"args": ["--seed=1"]})
     wait_until(lambda: deployments.revision() != good, "a new revision is wanted")
@@ -130,11 +143,50 @@ def test_a_broken_revision_is_rolled_back_with_its_cause(deployments: Deployment
     ready = deployments.until("Ready", "False", reason="RolledBack")
     assert "BadArgument" in ready["message"]
     wait_until(lambda: set(deployments.pods()) == {f"qwen-{good}-0"}, "the good one is left")
+    return good, broken
+
+
+def test_a_broken_revision_is_rolled_back_with_its_cause(deployments: Deployments) -> None:
+    settled(deployments, replicas=1)
+    good, broken = roll_out_in_vain(deployments)
     status = deployments.status()
     assert (status["currentRevision"], status["updatedRevision"]) == (good, broken)
     assert deployments.condition("Available")["status"] == "True"
     deployments.patch(engine={"args": ["--seed=2"]})
     deployments.until_ready()
+
+
+def test_without_a_history_the_revision_to_return_to_is_kept_while_it_is_needed(deployments: Deployments) -> None:
+    def stored() -> set[str]:
+        return set(deployments.children("controllerrevisions", group="/apis/apps/v1"))
+
+    settled(deployments, replicas=1, rollout={"revisionHistoryLimit": 0})
+    good, broken = roll_out_in_vain(deployments)
+    assert stored() == {f"qwen-{good}", f"qwen-{broken}"}
+    deployments.patch(engine={"args": ["--seed=2"]})
+    deployments.until_ready()
+    wait_until(lambda: stored() == {f"qwen-{deployments.revision()}"}, "only the new one is stored")
+
+
+def test_an_edit_during_a_pause_is_what_the_rollout_goes_on_with(deployments: Deployments) -> None:
+    settled(deployments, replicas=2)
+    first = deployments.revision()
+    deployments.patch(model={"maxModelLen": 4096})
+    wait_until(lambda: deployments.revision() != first, "another revision is wanted")
+    second = deployments.revision()
+    deployments.patch(rollout={"paused": True})
+    deployments.patch(model={"maxModelLen": 8192})
+    deployments.until("Progressing", "False", reason="Paused")
+    third = deployments.revision()
+    assert not [name for name in deployments.pods() if third in name]
+    lost = min(deployments.pods())
+    deployments.api.delete(deployments.core("pods", lost), {"gracePeriodSeconds": 0})
+    deployments.until("Available", "True")
+    assert not [name for name in deployments.pods() if third in name]
+    deployments.patch(rollout={"paused": False})
+    deployments.until_ready()
+    assert all(third in name for name in deployments.pods())
+    assert len({first, second, third}) == 3
 
 
 def test_a_paused_rollout_waits_until_it_is_resumed(deployments: Deployments) -> None:
@@ -258,3 +310,63 @@ def test_a_pod_of_somebody_with_our_labels_is_neither_counted_nor_touched(deploy
     wait_until(lambda: deployments.status().get("servingReplicas") == 2, "another serves")
     deployments.until("WarmPoolReady", "True")
     assert labels.items() <= deployments.pods()["mine"]["metadata"]["labels"].items()
+
+
+def warning(deployments: Deployments) -> str:
+    """What the condition Accepted says beside that the spec is accepted."""
+    return str(deployments.condition("Accepted").get("message", "")).partition(" | ")[2]
+
+
+def until_told(deployments: Deployments, reason: str) -> None:
+    """Wait until the warning is an event, too."""
+    wait_until(
+        lambda: [e["note"] for e in deployments.events() if e["reason"] == reason] == [warning(deployments)],
+        f"the event {reason} says the same",
+    )
+
+
+def test_a_second_budget_makes_evictions_fail_and_is_warned_of(deployments: Deployments) -> None:
+    budgets = f"/apis/policy/v1/namespaces/{deployments.namespace}/poddisruptionbudgets"
+    theirs = {"minAvailable": 1, "selector": {"matchLabels": {"vlm.dev/deployment": "qwen"}}}
+    head = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "mine"}}
+    deployments.api.post(budgets, head | {"spec": theirs})
+    settled(deployments, replicas=2)
+    assert "PodDisruptionBudget mine selects replicas that qwen" in warning(deployments)
+    assert f"kubectl delete poddisruptionbudget mine -n {deployments.namespace}" in warning(deployments)
+    until_told(deployments, "BudgetsOverlap")
+    name = min(deployments.pods())
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+    with pytest.raises(ApiError, match="more than one PodDisruptionBudget"):
+        deployments.api.post(deployments.core("pods", f"{name}/eviction"), eviction)
+    deployments.patch(podDisruptionBudget="None")
+    wait_until(lambda: deployments.condition("Accepted") and not warning(deployments), "there is nothing to warn of")
+
+    def evicted() -> bool:
+        try:
+            deployments.api.post(deployments.core("pods", f"{name}/eviction"), eviction)
+        except ApiError as error:
+            assert "disruption budget" in str(error)  # noqa: PT017 -- it may not have counted the replicas yet
+            return False
+        return True
+
+    wait_until(evicted, "one can be evicted")
+    deployments.until_ready()
+
+
+def test_a_deadline_within_which_no_replica_becomes_ready_is_warned_of(deployments: Deployments) -> None:
+    settled(deployments, replicas=1, rollout={"progressDeadline": "1m"})
+    assert not warning(deployments)
+    (name,) = deployments.pods()
+    path = deployments.core("pods", f"{name}/status")
+    conditions = {condition["type"]: condition for condition in deployments.api.get(path)["status"]["conditions"]}
+    ready = datetime.fromisoformat(conditions["Ready"]["lastTransitionTime"])
+    placed = conditions["PodScheduled"] | {"lastTransitionTime": f"{ready - timedelta(seconds=95):%Y-%m-%dT%H:%M:%SZ}"}
+    conditions["PodScheduled"] = placed
+    deployments.api.merge_patch(path, {"status": {"conditions": list(conditions.values())}})
+    wait_until(
+        lambda: "1m is not longer than the 95 s that a replica took" in warning(deployments), "both numbers are told"
+    )
+    until_told(deployments, "ProgressDeadlineShort")
+    assert warning(deployments).endswith("set it to 4m")
+    deployments.patch(rollout={"progressDeadline": "4m"})
+    wait_until(lambda: deployments.condition("Accepted") and not warning(deployments), "there is nothing to warn of")

@@ -2,8 +2,11 @@
 
 import pytest
 
-from cluster.support.operator import Deployments, Object
+from cluster.support.operator import Deployments, Object, manifest
 from controlplane import ApiError, wait_until
+from vlm_operator.api.spec import VLMDeploymentSpec
+from vlm_operator.engines.base import PodInputs
+from vlm_operator.replicas.revision import revision_of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
@@ -161,6 +164,43 @@ def test_a_config_map_of_somebody_else_is_left_alone(deployments: Deployments, n
     assert deployments.api.get(deployments.core("configmaps", name))["data"] == {"a": "b"}
     deployments.api.delete(deployments.core("configmaps", name))
     deployments.until_ready()
+
+
+def test_a_controller_revision_of_somebody_else_is_left_alone(deployments: Deployments) -> None:
+    revisions = f"{REVISIONS}/namespaces/{deployments.namespace}/controllerrevisions"
+    name = f"qwen-{revision_of(PodInputs.of(VLMDeploymentSpec.model_validate(manifest('qwen')['spec'])))}"
+    foreign = {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": name}}
+    deployments.api.post(revisions, foreign | {"revision": 7, "data": {"a": "b"}})
+    deployments.create()
+    taken = deployments.until("Available", "False", reason="ControllerRevisionNameTaken")
+    assert f"kubectl delete controllerrevision {name} -n {deployments.namespace}" in taken["message"]
+    assert deployments.api.get(f"{revisions}/{name}")["data"] == {"a": "b"}
+    assert not deployments.pods()
+    deployments.api.delete(f"{revisions}/{name}")
+    deployments.until_ready()
+
+
+def test_a_replica_without_its_owner_reference_is_let_go_and_replaced(ready: Deployments) -> None:
+    name = min(ready.pods())
+    before = ready.api.merge_patch(ready.core("pods", name), {"metadata": {"ownerReferences": None}})
+    ready.until_pods(lambda pods: len(pods) == 3, "are three, of which two belong to it")
+    ready.until_ready()
+    wait_until(lambda: ready.status()["servingReplicas"] == 2, "two serve")
+    after = ready.api.get(ready.core("pods", name))
+    for field in ("uid", "labels", "annotations"):
+        assert after["metadata"].get(field) == before["metadata"].get(field)
+    assert "deletionTimestamp" not in after["metadata"]
+
+
+def test_a_service_without_its_owner_reference_is_left_alone_until_it_is_removed(ready: Deployments) -> None:
+    path, pods = ready.core("services", "qwen"), set(ready.pods())
+    uid = ready.api.merge_patch(path, {"metadata": {"ownerReferences": None}})["metadata"]["uid"]
+    taken = ready.until("Available", "False", reason="ServiceNameTaken")
+    assert f"kubectl delete service qwen -n {ready.namespace}" in taken["message"]
+    ready.api.delete(path)
+    ready.until_ready()
+    assert ready.api.get(path)["metadata"]["uid"] != uid
+    assert set(ready.pods()) == pods
 
 
 def test_a_pod_of_somebody_else_keeps_its_name(ready: Deployments) -> None:

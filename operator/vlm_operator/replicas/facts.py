@@ -53,6 +53,8 @@ class Replica:
     trouble: Trouble | None
     restarts: int = 0
     """How often its engine was started again on the GPU that it has."""
+    scheduled_at: float | None = None
+    """When it got its node."""
     not_ready_since: float | None = None
     drain_started_at: float | None = None
     """Since when it finishes its requests; None where its role is another."""

@@ -46,7 +46,7 @@ def read_replica(
     if slot is None:
         return None
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
-    ready = conditions.get("Ready", {})
+    ready, placed = conditions.get("Ready", {}), conditions.get("PodScheduled", {})
     known = (read or {}).get(metadata["uid"], NOTHING)
     running = _named(status.get("containerStatuses"), CONTAINER)
     container = _named(spec.get("containers"), CONTAINER)
@@ -71,6 +71,7 @@ def read_replica(
         node_is_added=known.node_is_added,
         in_creation=in_creation(pod),
         restarts=int(running.get("restartCount") or 0),
+        scheduled_at=_moment(placed.get("lastTransitionTime")) if placed.get("status") == "True" else None,
         not_ready_since=_moment(ready.get("lastTransitionTime")) if ready.get("status") == "False" else None,
         drain_started_at=_moment(annotations.get(DRAIN_STARTED_AT)) if labels.get(ROLE_LABEL) == DRAINING else None,
         gone_by=_moment(metadata.get("deletionTimestamp")),

@@ -8,13 +8,16 @@ from typing import Any
 from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.engines.base import Engine
 from vlm_operator.engines.registry import engine
+from vlm_operator.replicas.budgets import overlapping_budgets
 from vlm_operator.replicas.evaluate import Judgement, evaluate, findings_that_count
 from vlm_operator.replicas.facts import Claim, Facts, GpuNode, Replica, Seen, StoredRevision
+from vlm_operator.replicas.load_time import short_deadline
 from vlm_operator.replicas.ownership import Ownership, ownership
 from vlm_operator.replicas.reading import read_replica, read_revision, revision_of
+from vlm_operator.runtime.budgets import ForeignBudgets
 from vlm_operator.runtime.cache import Cache, Key, key_of
 from vlm_operator.runtime.evidence import PATIENCE, EvidenceReader
-from vlm_operator.runtime.kinds import BY_NAME, CLAIM, CONTROLLER_REVISION, POD, STORAGE_CLASS, VLM_DEPLOYMENT
+from vlm_operator.runtime.kinds import BUDGET, BY_NAME, CLAIM, CONTROLLER_REVISION, POD, STORAGE_CLASS, VLM_DEPLOYMENT
 from vlm_operator.runtime.kube import Kube, KubeError
 from vlm_operator.runtime.nodes import Nodes
 from vlm_operator.sizing.catalogue.loading import Catalogue
@@ -56,6 +59,7 @@ class Gatherer:
         self._catalogue = catalogue
         self._judged: dict[str, tuple[object, Judgement]] = {}
         self.nodes = Nodes(kube)
+        self._budgets = ForeignBudgets(kube)
         self._claims: dict[tuple[str, str], _Known] = {}
         self._evidence = EvidenceReader(kube, look_again=look_again, patience=patience)
         self._strangers: dict[Key, set[tuple[str, str]]] = {}
@@ -91,6 +95,7 @@ class Gatherer:
             for (kind, _), obj in children.items()
             if kind == POD.kind
         )
+        replicas = tuple(sorted((self._placed(pod) for pod in pods if pod is not None), key=lambda pod: pod.name))
         return Facts(
             name=key[1],
             namespace=key[0],
@@ -98,9 +103,15 @@ class Gatherer:
             generation=resource["metadata"]["generation"],
             spec=judged.spec,
             inputs=judged.inputs,
-            findings=findings_that_count(judged, revisions=revisions, claim=claim, status=resource.get("status")),
+            findings=(
+                *findings_that_count(judged, revisions=revisions, claim=claim, status=resource.get("status")),
+                *short_deadline(judged.spec, replicas),
+                *overlapping_budgets(
+                    judged.spec, replicas, await self._other_budgets(key[0], children), deployment=key[1]
+                ),
+            ),
             assessment=judged.assessment,
-            replicas=tuple(sorted((self._placed(pod) for pod in pods if pod is not None), key=lambda pod: pod.name)),
+            replicas=replicas,
             revisions=revisions,
             objects={place: obj for place, obj in children.items() if place[0] != POD.kind},
             claim=claim,
@@ -160,6 +171,11 @@ class Gatherer:
 
     def _placed(self, replica: Replica) -> Replica:
         return replace(replica, cordoned=True) if replica.node in self.nodes.cordoned else replica
+
+    async def _other_budgets(self, namespace: str, children: Objects) -> tuple[Mapping[str, Any], ...]:
+        """Those of others in the namespace; that the deployment's own is among them does not matter."""
+        labelled = (obj for (kind, _), obj in children.items() if kind == BUDGET.kind)
+        return (*labelled, *await self._budgets.of(namespace))
 
     async def _claim(self, namespace: str, spec: VLMDeploymentSpec | None) -> Claim | None:
         source = spec.weights.persistent_volume_claim if spec is not None else None

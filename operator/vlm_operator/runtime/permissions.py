@@ -61,10 +61,11 @@ class Permission:
         return f"{self.verb} {self.resource}"
 
 
-def _children(kind: Kind, *, what: str) -> tuple[Permission, ...]:
+def _children(kind: Kind, *, what: str, and_list_to: str = "") -> tuple[Permission, ...]:
     """What is needed for every kind that the operator creates."""
+    why_list = f"know {what} before anything is planned, and find what a watch missed{and_list_to}"
     return (
-        Permission(verb="list", kind=kind, why=f"know {what} before anything is planned, and find what a watch missed"),
+        Permission(verb="list", kind=kind, why=why_list),
         Permission(verb="watch", kind=kind, why=f"see at once what becomes of {what}"),
         Permission(
             verb="get", kind=kind, why="look at one that lost its label, and at a stranger with the name of one"
@@ -112,7 +113,11 @@ PERMISSIONS: tuple[Permission, ...] = (
         why="number a revision that is wanted again as the newest, note that it was available or failed, put back labels",
     ),
     Permission(verb="delete", kind=CONTROLLER_REVISION, why="remove revisions beyond the history limit"),
-    *_children(BUDGET, what="the PodDisruptionBudgets"),
+    *_children(
+        BUDGET,
+        what="the PodDisruptionBudgets",
+        and_list_to="; warn of those of others that select the same replicas",
+    ),
     Permission(
         verb="patch", kind=BUDGET, why="follow the number of serving replicas, and put back what somebody changed"
     ),

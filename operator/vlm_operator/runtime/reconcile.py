@@ -16,7 +16,7 @@ from vlm_operator.runtime.gather import Gatherer
 from vlm_operator.runtime.kube import NOT_DONE, KubeError
 from vlm_operator.runtime.observe import Observer
 from vlm_operator.runtime.publish import Publisher
-from vlm_operator.status.events import deeds, turns
+from vlm_operator.status.events import deeds, turns, warnings
 from vlm_operator.status.summary import summarise
 
 T = TypeVar("T")
@@ -93,7 +93,11 @@ class Reconciler:
         if after is not None and after.uid == facts.uid:
             status = summarise(after, decision, done, now=now)
             await self._write(key, status)
-            await self._publisher.tell(after, turns(before=facts.status, after=status), now=now)
+            news = (
+                *turns(before=facts.status, after=status),
+                *warnings(after.findings, before=facts.status, after=status),
+            )
+            await self._publisher.tell(after, news, now=now)
         later = _next_look(facts, done, outcomes, now=now)
         return 0.0 if self._took_a_step(key, outcomes) else later
 

@@ -4,9 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from vlm_operator.api.findings import Finding
 from vlm_operator.api.names import DRAINING, SERVING, WARM
 from vlm_operator.replicas.actions import Action, CreatePod, Delete, Outcome, Repair, SetRole
+from vlm_operator.replicas.budgets import BUDGETS_OVERLAP
+from vlm_operator.replicas.evaluate import REPLICAS_IGNORED
 from vlm_operator.replicas.facts import Memory
+from vlm_operator.replicas.load_time import PROGRESS_DEADLINE_SHORT
 from vlm_operator.replicas.progress import ROLLING_OUT
 from vlm_operator.replicas.refusal import REFUSED
 from vlm_operator.status.conditions import AVAILABLE, LOADING, NO_REVISION, NO_SIGNALS, READY, STUCK, WARM_POOL_READY
@@ -14,6 +18,8 @@ from vlm_operator.status.conditions import AVAILABLE, LOADING, NO_REVISION, NO_S
 QUIET_REASONS = frozenset({LOADING, ROLLING_OUT, NO_REVISION, NO_SIGNALS})
 """Reasons for not being available that are no news at first: a normal start, and a refusal that Accepted tells."""
 ROLE_EVENTS = {SERVING: "ReplicaPromoted", WARM: "ReplicaWarm", DRAINING: "ReplicaDraining"}
+EVENTFUL = frozenset({BUDGETS_OVERLAP, PROGRESS_DEADLINE_SHORT, REPLICAS_IGNORED})
+"""Warnings that come of what happens in the cluster. The others are about the spec, and known to whoever applied it."""
 NOTE_BYTES = 1024
 """Longest text of an event. The API server counts bytes here, while it counts characters in a status."""
 
@@ -39,6 +45,19 @@ def turns(*, before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Event
     events = tuple(_turns(before, after))
     ready = any(event.reason == READY for event in events)
     return tuple(event for event in events if not (ready and event.reason == AVAILABLE))
+
+
+def warnings(findings: Iterable[Finding], *, before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Event, ...]:
+    """Events for the warnings that the condition Accepted has now and had not before."""
+    old, new = _accepted(before), _accepted(after)
+    told = [f for f in findings if f.reason in EVENTFUL and f.sentence() in new and f.sentence() not in old]
+    return tuple(_event("Warning", finding.reason, finding.sentence()) for finding in told)
+
+
+def _accepted(status: Mapping[str, Any]) -> str:
+    """The message of the condition."""
+    conditions = status.get("conditions") or ()
+    return next((condition["message"] for condition in conditions if condition["type"] == "Accepted"), "")
 
 
 def _done(actions: list[Action]) -> Iterator[Event]:

@@ -75,6 +75,16 @@ def test_a_serving_replica() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("status", "seconds"), [("True", 60.0), ("False", None), ("nonsense", None)], ids=["a node", "no node", "nonsense"]
+)
+def test_when_it_got_its_node(status: str, seconds: float | None) -> None:
+    placed = {"type": "PodScheduled", "status": status, "lastTransitionTime": "2027-01-15T08:01:00Z"}
+    found = read(pod(status={"conditions": [placed]}))
+    assert found is not None
+    assert found.scheduled_at == (None if seconds is None else found.created_at + seconds)
+
+
 def test_a_pod_of_which_nothing_is_known_yet_is_careful() -> None:
     found = read(pod(labels=None, ownerReferences=None, resourceVersion=None, creationTimestamp=None))
     assert found is not None

@@ -455,3 +455,27 @@ async def test_what_is_undone_again_and_again_is_not_hurried() -> None:
     assert await house.look() is None
     house.edit_child(SERVICE, {"ports": []})
     assert await house.look() == 0.0
+
+
+async def test_a_second_budget_is_warned_of_once_and_stops_nothing() -> None:
+    house = House()
+    theirs = {"metadata": {"name": "theirs", "namespace": NAMESPACE}, "spec": {"selector": {}}}
+    house.api.hold(BUDGET, theirs)
+    await house.settled()
+    await house.looks()
+    assert house.condition("Accepted") == "True/Accepted"
+    assert "PodDisruptionBudget theirs selects replicas" in house.condition_message("Accepted")
+    assert house.reasons().count("BudgetsOverlap") == 1
+    house.start()
+    await house.looks()
+    assert house.reasons().count("BudgetsOverlap") == 1
+    assert house.condition("Ready") == "True/Ready"
+
+
+async def test_a_second_budget_with_our_label_is_warned_of() -> None:
+    house = House()
+    labels = {DEPLOYMENT_LABEL: NAME}
+    theirs = {"metadata": {"name": "copy", "namespace": NAMESPACE, "labels": labels}, "spec": {"selector": {}}}
+    house.api.hold(BUDGET, theirs, watched=True)
+    await house.settled()
+    assert "PodDisruptionBudget copy selects replicas" in house.condition_message("Accepted")

@@ -6,11 +6,13 @@ import pytest
 
 from unit.replicas.examples import NAME, NAMESPACE, NOW, UID, resolved
 from unit.replicas.tables import table
+from vlm_operator.api.findings import Finding
 from vlm_operator.engines.base import PodIdentity
 from vlm_operator.replicas.actions import Action, Create, CreatePod, Delete, Outcome, Repair
+from vlm_operator.replicas.budgets import BUDGETS_OVERLAP
 from vlm_operator.replicas.facts import Memory, SlotFailure
 from vlm_operator.replicas.refusal import ADMISSION_REFUSED, Refusal
-from vlm_operator.status.events import NOTE_BYTES, Event, deeds, turns
+from vlm_operator.status.events import NOTE_BYTES, Event, deeds, turns, warnings
 
 
 def status(**conditions: str) -> dict[str, Any]:
@@ -159,3 +161,38 @@ def test_no_event_is_longer_than_the_api_server_takes(letter: str, length: int) 
     assert event == Event(type="Normal", reason="Repaired", message=event.message)
     assert event.message == letter * length if fits else event.message.endswith(f"{letter}…")
     assert fits or len(event.message.encode()) > NOTE_BYTES - 8
+
+
+def accepted(*sentences: str) -> dict[str, Any]:
+    """A status whose spec is accepted with these warnings."""
+    message = " | ".join(("the spec is accepted", *sentences))
+    return {"conditions": [{"type": "Accepted", "status": "True", "reason": "Accepted", "message": message}]}
+
+
+def finding(message: str, *, reason: str = BUDGETS_OVERLAP) -> Finding:
+    return Finding(reason=reason, severity="Warning", field="spec.x", message=message)
+
+
+TOLD = ("Warning", BUDGETS_OVERLAP, "spec.x: two")
+WARNINGS: list[tuple[str, list[Finding], Any, Any, list[tuple[str, str, str]]]] = [
+    ("at first", [finding("two")], {}, accepted("spec.x: two"), [TOLD]),
+    ("later", [finding("two")], accepted(), accepted("spec.x: two"), [TOLD]),
+    ("as before", [finding("two")], accepted("spec.x: two"), accepted("spec.x: two"), []),
+    ("no more", [], accepted("spec.x: two"), accepted(), []),
+    (
+        "one more",
+        [finding("one"), finding("two")],
+        accepted("spec.x: one"),
+        accepted("spec.x: one", "spec.x: two"),
+        [TOLD],
+    ),
+    ("one for which the condition had no room", [finding("two")], accepted(), accepted(), []),
+    ("about the spec alone", [finding("two", reason="GpuShared")], {}, accepted("spec.x: two"), []),
+]
+
+
+@table("findings, before, after, expected", WARNINGS)
+def test_warnings_that_come_of_the_cluster_are_told_once(
+    findings: list[Finding], before: Any, after: Any, expected: list[tuple[str, str, str]]
+) -> None:
+    assert _words(warnings(findings, before=before, after=after)) == expected
