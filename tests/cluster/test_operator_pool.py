@@ -312,17 +312,25 @@ def test_a_pod_of_somebody_with_our_labels_is_neither_counted_nor_touched(deploy
     assert labels.items() <= deployments.pods()["mine"]["metadata"]["labels"].items()
 
 
-def warning(deployments: Deployments) -> str:
-    """What the condition Accepted says beside that the spec is accepted."""
-    return str(deployments.condition("Accepted").get("message", "")).partition(" | ")[2]
+def warnings(deployments: Deployments, field: str) -> list[str] | None:
+    """What the condition Accepted says about a field; None while it says nothing about the present spec."""
+    message = deployments.condition("Accepted").get("message")
+    return message and [sentence for sentence in message.split(" | ") if sentence.startswith(f"{field}: ")]
 
 
-def until_told(deployments: Deployments, reason: str) -> None:
-    """Wait until the warning is an event, too."""
+def until_warned(deployments: Deployments, field: str, reason: str) -> str:
+    """Wait for a warning about a field, in the condition and as one event; returns it."""
+    (sentence,) = wait_until(lambda: warnings(deployments, field), f"{field} is warned of") or ()
     wait_until(
-        lambda: [e["note"] for e in deployments.events() if e["reason"] == reason] == [warning(deployments)],
+        lambda: [e["note"] for e in deployments.events() if e["reason"] == reason] == [sentence],
         f"the event {reason} says the same",
     )
+    return sentence
+
+
+def until_content(deployments: Deployments, field: str) -> None:
+    """Wait until nothing is said about a field any more."""
+    wait_until(lambda: warnings(deployments, field) == [], f"nothing is said about {field}")
 
 
 def test_a_second_budget_makes_evictions_fail_and_is_warned_of(deployments: Deployments) -> None:
@@ -331,15 +339,15 @@ def test_a_second_budget_makes_evictions_fail_and_is_warned_of(deployments: Depl
     head = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "mine"}}
     deployments.api.post(budgets, head | {"spec": theirs})
     settled(deployments, replicas=2)
-    assert "PodDisruptionBudget mine selects replicas that qwen" in warning(deployments)
-    assert f"kubectl delete poddisruptionbudget mine -n {deployments.namespace}" in warning(deployments)
-    until_told(deployments, "BudgetsOverlap")
+    told = until_warned(deployments, "spec.podDisruptionBudget", "BudgetsOverlap")
+    assert "PodDisruptionBudget mine selects replicas that qwen" in told
+    assert f"kubectl delete poddisruptionbudget mine -n {deployments.namespace}" in told
     name = min(deployments.pods())
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
     with pytest.raises(ApiError, match="more than one PodDisruptionBudget"):
         deployments.api.post(deployments.core("pods", f"{name}/eviction"), eviction)
     deployments.patch(podDisruptionBudget="None")
-    wait_until(lambda: deployments.condition("Accepted") and not warning(deployments), "there is nothing to warn of")
+    until_content(deployments, "spec.podDisruptionBudget")
 
     def evicted() -> bool:
         try:
@@ -355,7 +363,7 @@ def test_a_second_budget_makes_evictions_fail_and_is_warned_of(deployments: Depl
 
 def test_a_deadline_within_which_no_replica_becomes_ready_is_warned_of(deployments: Deployments) -> None:
     settled(deployments, replicas=1, rollout={"progressDeadline": "1m"})
-    assert not warning(deployments)
+    until_content(deployments, "spec.rollout.progressDeadline")
     (name,) = deployments.pods()
     path = deployments.core("pods", f"{name}/status")
     conditions = {condition["type"]: condition for condition in deployments.api.get(path)["status"]["conditions"]}
@@ -363,10 +371,8 @@ def test_a_deadline_within_which_no_replica_becomes_ready_is_warned_of(deploymen
     placed = conditions["PodScheduled"] | {"lastTransitionTime": f"{ready - timedelta(seconds=95):%Y-%m-%dT%H:%M:%SZ}"}
     conditions["PodScheduled"] = placed
     deployments.api.merge_patch(path, {"status": {"conditions": list(conditions.values())}})
-    wait_until(
-        lambda: "1m is not longer than the 95 s that a replica took" in warning(deployments), "both numbers are told"
-    )
-    until_told(deployments, "ProgressDeadlineShort")
-    assert warning(deployments).endswith("set it to 4m")
+    told = until_warned(deployments, "spec.rollout.progressDeadline", "ProgressDeadlineShort")
+    assert "1m is not longer than the 95 s that a replica took" in told
+    assert told.endswith("set it to 4m")
     deployments.patch(rollout={"progressDeadline": "4m"})
-    wait_until(lambda: deployments.condition("Accepted") and not warning(deployments), "there is nothing to warn of")
+    until_content(deployments, "spec.rollout.progressDeadline")

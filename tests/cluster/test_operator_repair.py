@@ -177,6 +177,7 @@ def test_a_controller_revision_of_somebody_else_is_left_alone(deployments: Deplo
     assert deployments.api.get(f"{revisions}/{name}")["data"] == {"a": "b"}
     assert not deployments.pods()
     deployments.api.delete(f"{revisions}/{name}")
+    deployments.merge("qwen", {"metadata": {"annotations": {"look": "again"}}})
     deployments.until_ready()
 
 

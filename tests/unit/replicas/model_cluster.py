@@ -9,19 +9,23 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from edits import merged
 from unit.replicas.examples import NAME, NAMESPACE, NOW, OURS, PLACE, UID, of_length, spec
-from vlm_operator.api.names import SERVING, pod_labels
+from vlm_operator.api.names import OPERATOR, SERVING, pod_labels
 from vlm_operator.api.rollout import Rollout
 from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.api.status import VLMDeploymentStatus
 from vlm_operator.engines.base import PodInputs
 from vlm_operator.replicas.actions import Action, Create, CreatePod, Delete, Outcome, Plan, Repair, SetRole
+from vlm_operator.replicas.evaluate import Judgement, evaluate, findings_that_count
 from vlm_operator.replicas.facts import Decision, Facts, Memory, Replica, Trouble
+from vlm_operator.replicas.kept import own_annotations
 from vlm_operator.replicas.plan import carried_out, plan
 from vlm_operator.replicas.reading import read_replica, read_revision
 from vlm_operator.replicas.recall import recall
 from vlm_operator.replicas.refusal import Refusal
 from vlm_operator.replicas.size import decide_size
+from vlm_operator.sizing.catalogue.loading import builtin
 from vlm_operator.status.events import Event, deeds, turns
 from vlm_operator.status.summary import summarise
 
@@ -106,6 +110,8 @@ class Cluster:
     """The cluster, and what the operator remembers of it."""
 
     wanted: VLMDeploymentSpec
+    judged: Judgement | None = None
+    """What the resource asks for, where it was written as a whole."""
     now: float = NOW
     generation: int = 1
     pods: dict[str, Pod] = field(default_factory=dict)
@@ -135,17 +141,20 @@ class Cluster:
     def facts(self) -> Facts:
         seen = (pod for pod in self.pods.values() if pod.name not in self.unseen)
         replicas = (self._replica(pod) for pod in seen)
-        revisions = (read_revision(obj, deployment=NAME, uid=UID) for obj in self._of_kind("ControllerRevision"))
+        found = (read_revision(obj, deployment=NAME, uid=UID) for obj in self._of_kind("ControllerRevision"))
+        revisions = tuple(revision for revision in found if revision is not None)
+        judged = self.judged or Judgement(spec=self.wanted, inputs=PodInputs.of(self.wanted), findings=())
         return Facts(
             name=NAME,
             namespace=NAMESPACE,
             uid=UID,
             generation=self.generation,
-            spec=self.wanted,
-            inputs=PodInputs.of(self.wanted),
-            findings=(),
+            spec=judged.spec,
+            inputs=judged.inputs,
+            findings=findings_that_count(judged, revisions=revisions, status=self.status),
+            assessment=judged.assessment,
             replicas=tuple(replica for replica in replicas if replica is not None),
-            revisions=tuple(revision for revision in revisions if revision is not None),
+            revisions=revisions,
             objects=dict(self.objects),
             memory=self.memory,
             status=self.status,
@@ -229,7 +238,7 @@ class Cluster:
             return TAKEN
         self._serial += 1
         held = {"uid": f"object-{self._serial}", "resourceVersion": "1"}
-        self.objects[place] = manifest | {"metadata": manifest["metadata"] | held}
+        self.objects[place] = _managed(manifest | {"metadata": manifest["metadata"] | held}, manifest)
         return None
 
     def _repair(self, action: Repair) -> Refusal | None:
@@ -237,7 +246,7 @@ class Cluster:
         if action.kind != "Pod":
             held = self.objects[action.kind, name]
             assert held["metadata"]["uid"] == action.patch["metadata"]["uid"]
-            self.objects[action.kind, name] = _merged(held, action.patch)
+            self.objects[action.kind, name] = _managed(merged(held, action.patch), action.patch)
             return None
         pod = self.pods.get(name)
         if pod is None or str(pod.version) != action.patch["metadata"]["resourceVersion"]:
@@ -252,8 +261,8 @@ class Cluster:
         if pod is None or (pod.uid, str(pod.version)) != (metadata["uid"], metadata["resourceVersion"]):
             return TAKEN
         self.on_role(pod, action.role)
-        pod.labels = _merged(pod.labels, metadata["labels"])
-        pod.annotations = _merged(pod.annotations, metadata["annotations"])
+        pod.labels = merged(pod.labels, metadata["labels"])
+        pod.annotations = merged(pod.annotations, metadata["annotations"])
         pod.version += 1
         return None
 
@@ -353,6 +362,12 @@ class Cluster:
         self.wanted = self.wanted.model_copy(update=changes)
         self.generation += 1
 
+    def write(self, resource: Object) -> None:
+        """The user writes the resource as a whole."""
+        self.judged = evaluate(resource, catalogue=builtin())
+        self.wanted = self.judged.spec or self.wanted
+        self.generation += 1
+
     def pause(self, paused: bool) -> None:
         """The user stops the rollout, or lets it go on."""
         rollout = self.wanted.rollout or Rollout.defaults()
@@ -397,13 +412,12 @@ def _timestamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, tz=UTC).isoformat()
 
 
-def _merged(live: Any, patch: Any) -> Any:
-    """A JSON merge patch."""
-    if not isinstance(patch, dict):
-        return patch
-    kept = dict(live) if isinstance(live, dict) else {}
-    changed = {key: _merged(kept.get(key), part) for key, part in patch.items() if part is not None}
-    return {key: part for key, part in kept.items() if patch.get(key, part) is not None} | changed
+def _managed(obj: Object, written: Object) -> Object:
+    """The object with the annotations noted as the operator's that it has just written, or wrote before."""
+    metadata = obj["metadata"]
+    mine = own_annotations(metadata) | (written["metadata"].get("annotations") or {}).keys()
+    fields = {"f:metadata": {"f:annotations": {f"f:{name}": {} for name in mine}}}
+    return obj | {"metadata": metadata | {"managedFields": [{"manager": OPERATOR, "fieldsV1": fields}]}}
 
 
 __all__ = ["NOW", "PLACE", "QUOTA", "Cluster", "Pod", "new_cluster"]
