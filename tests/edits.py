@@ -49,7 +49,11 @@ _LARGE: tuple[Callable[[Random], Object], ...] = (
     lambda r: _spec(warmPool={"size": r.randint(1, 2), "mode": r.choice(["Standby", "InRotation"])}),
     lambda r: _spec(rollout={"paused": r.choice([True, True, False, None])}),
     lambda r: _spec(
-        scaling={"mode": r.choice(["Active", "Advisory"]), "minReplicas": r.randint(1, 2), "maxReplicas": r.randint(2, 4)}
+        scaling={
+            "mode": r.choice(["Active", "Advisory"]),
+            "minReplicas": r.randint(1, 2),
+            "maxReplicas": r.randint(2, 4),
+        }
     ),
 )
 _EDITS: tuple[Callable[[Random], Object], ...] = (
@@ -61,8 +65,10 @@ _EDITS: tuple[Callable[[Random], Object], ...] = (
     lambda r: _spec(service={"port": r.choice([8000, 9000]), "type": r.choice(["ClusterIP", None])}),
     lambda r: _spec(service={"annotations": {f"example.com/{r.choice('ab')}": r.choice(["1", "2", None])}}),
     lambda r: _spec(podDisruptionBudget=r.choice(["Managed", "None", None])),
-    lambda r: _spec(scaling=None),
-    lambda r: _spec(podTemplate={"metadata": {r.choice(["labels", "annotations"]): {"team": r.choice(["a", "b", None])}}}),
+    lambda _: _spec(scaling=None),
+    lambda r: _spec(
+        podTemplate={"metadata": {r.choice(["labels", "annotations"]): {"team": r.choice(["a", "b", None])}}}
+    ),
     lambda r: _spec(drain={"timeout": r.choice(["0s", "5s", "1m"])}),
     lambda r: {"metadata": {"annotations": {RESTARTED_AT: f"2026-11-30T1{r.randint(0, 2)}:00:00Z"}}},
 )
@@ -111,7 +117,9 @@ def fresh(last: Object, *, starting_replicas: int | None) -> Object:
     return last
 
 
-_OF_ONE_RUN = frozenset({"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "revision", AVAILABLE_AT})
+_OF_ONE_RUN = frozenset(
+    {"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "revision", AVAILABLE_AT}
+)
 """Times, versions, the place of a revision in the history, and whether it was available while there were replicas."""
 
 

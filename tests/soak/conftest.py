@@ -7,7 +7,7 @@ import pytest
 from cluster.support.operator import CRD, judge_calls
 from controlplane import ControlPlane, Timing, l4
 
-NODES = 8
+NODES = 16
 
 
 @pytest.fixture(scope="module")
