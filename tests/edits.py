@@ -88,7 +88,7 @@ def sequence(random: Random) -> tuple[Edit, ...]:
         if random.random() < 0.1:
             resource = merged(kept[-1], random.choice(_REFUSED))
         else:
-            resource = random.choice(kept) if random.random() < 0.15 else _edited(kept[-1], random)
+            resource = random.choice(kept) if random.random() < 0.15 else edited(kept[-1], random)
             kept.append(resource)
         edits.append(Edit(resource=resource, moment=moment))
     last = merged(kept[-1], _spec(rollout={"paused": None}))
@@ -97,12 +97,12 @@ def sequence(random: Random) -> tuple[Edit, ...]:
     return tuple(edits)
 
 
-def _edited(resource: Object, random: Random) -> Object:
+def edited(resource: Object, random: Random) -> Object:
     """The resource after an edit; every other one is of what changes most: revision, pool, rollout or scaling."""
     while True:
-        edited = merged(resource, random.choice(random.choice([_EDITS, _LARGE]))(random))
-        if _is_accepted(edited):
-            return edited
+        after: Object = merged(resource, random.choice(random.choice([_EDITS, _LARGE]))(random))
+        if _is_accepted(after):
+            return after
 
 
 def _is_accepted(resource: Mapping[str, Any]) -> bool:
@@ -113,7 +113,8 @@ def fresh(last: Object, *, starting_replicas: int | None) -> Object:
     """What a new resource must say to become what the last one is: scaling that is active goes on from where it began."""
     scaling = last["spec"].get("scaling") or {}
     if scaling.get("mode", "Advisory") == "Active" and last["spec"]["replicas"] and starting_replicas:
-        return merged(last, _spec(replicas=starting_replicas))
+        changed: Object = merged(last, _spec(replicas=starting_replicas))
+        return changed
     return last
 
 

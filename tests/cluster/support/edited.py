@@ -54,8 +54,8 @@ def carry_out(plane: ControlPlane, seed: int, *, patience_seconds: float) -> str
             every_seconds=0.5,
         )
     except WaitTimeoutError:
-        lines = [yaml.safe_dump(picture(one), width=120).splitlines() for one in (anew, edited)]
-        shown = "\n".join(difflib.unified_diff(*lines, "a new one", "the edited one", n=1, lineterm=""))
+        expected, seen = (yaml.safe_dump(picture(one), width=120).splitlines() for one in (anew, edited))
+        shown = "\n".join(difflib.unified_diff(expected, seen, "a new one", "the edited one", n=1, lineterm=""))
         raise AssertionError(f"seed {seed}: the edited one is not like a new one\n{shown[:4000]}") from None
     for one in (edited, anew):
         one.delete()
