@@ -13,6 +13,7 @@ Rules and faults are in `faults`, what was called and how often in `calls`; the 
 from faultproxy.calls import WRITES, Call, Target
 from faultproxy.faults import (
     Answer,
+    Crash,
     CutWatch,
     Delay,
     DelayEvents,
@@ -33,6 +34,7 @@ __all__ = [
     "WRITES",
     "Answer",
     "Call",
+    "Crash",
     "CutWatch",
     "Delay",
     "DelayEvents",

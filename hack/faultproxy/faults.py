@@ -56,6 +56,16 @@ class Keep(CallFault):
 
 
 @dataclass(frozen=True)
+class Crash(CallFault):
+    """The client dies over the call: what kills it is called, and nobody gets an answer."""
+
+    kill: Callable[[], None]
+    """Called in the thread of the proxy, which passes nothing on until it returns."""
+    after: bool = False
+    """When the API server has carried the call out. Otherwise before, and the call is not passed on."""
+
+
+@dataclass(frozen=True)
 class CutWatch(EventFault):
     """Close the connection of the watch in place of the event."""
 

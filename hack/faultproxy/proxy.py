@@ -5,6 +5,7 @@ import base64
 import random
 import ssl
 import tempfile
+import threading
 from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from types import TracebackType
@@ -135,6 +136,8 @@ class FaultProxy(Threaded):
 
     def _call(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call a function in the proxy's thread."""
+        if threading.current_thread() is self._thread:
+            return function(*arguments)  # from what a fault calls
 
         async def calling() -> T:
             return function(*arguments)

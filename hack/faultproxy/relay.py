@@ -14,6 +14,7 @@ from faultproxy.calls import Call, Target, target_of
 from faultproxy.faults import (
     Answer,
     CallFault,
+    Crash,
     CutWatch,
     Delay,
     DelayEvents,
@@ -105,6 +106,10 @@ class Relay:
                 await self._passed_on(call, request, body)
                 if silent:
                     await asyncio.Event().wait()  # until the client closes the connection
+            case Crash(kill=kill, after=after):
+                if after:
+                    await self._passed_on(call, request, body)
+                kill()
         return _cut(request)
 
     async def _passed_on(

@@ -5,9 +5,17 @@ from itertools import takewhile
 
 import pytest
 
-from cluster.support.operator import CRD, Deployments, Object, RunningOperator
+from cluster.support.operator import CRD, Object, RunningOperator
 from cluster.support.reports import REPORTS
-from cluster.support.story import NAME, PHASES, picture, until_alike, until_finished, until_garbage_is_collected
+from cluster.support.story import (
+    NAME,
+    PHASES,
+    new_namespace,
+    picture,
+    until_alike,
+    until_finished,
+    until_garbage_is_collected,
+)
 from controlplane import ControlPlane, wait_until
 from faultproxy import FaultProxy
 from installation import operator_kubeconfig
@@ -39,14 +47,8 @@ def operator(bare_plane: ControlPlane, proxy: FaultProxy) -> RunningOperator:
     return running
 
 
-def _namespace(plane: ControlPlane, name: str) -> Deployments:
-    plane.api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    plane.bound_claim(name, "models")
-    return Deployments(control_plane=plane, namespace=name)
-
-
 def test_it_is_not_there_at_the_start(bare_plane: ControlPlane, operator: RunningOperator) -> None:
-    deployments = _namespace(bare_plane, "early")
+    deployments = new_namespace(bare_plane, "early")
     bare_plane.install_crd(CRD)
     until_garbage_is_collected(bare_plane.api, "default")
     for phase, act in PHASES.items():
@@ -59,7 +61,7 @@ def test_it_is_not_there_at_the_start(bare_plane: ControlPlane, operator: Runnin
 def test_it_is_deleted(
     phase: str, plane: ControlPlane, operator: RunningOperator, proxy: FaultProxy, pytestconfig: pytest.Config
 ) -> None:
-    deployments, fresh = _namespace(plane, phase), _namespace(plane, f"{phase}-anew")
+    deployments, fresh = new_namespace(plane, phase), new_namespace(plane, f"{phase}-anew")
     until_garbage_is_collected(plane.api, "default")
     for earlier in takewhile(lambda name: name != phase, PHASES):
         PHASES[earlier](deployments)

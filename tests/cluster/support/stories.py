@@ -8,12 +8,11 @@ import threading
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import count
 
 from cluster.support.faults import NOTHING, WRITING, Cell, Fault
 from cluster.support.operator import Deployments, Object, RunningOperator
-from cluster.support.story import PHASES, PODS_AT_MOST, until_alike, until_finished, until_garbage_is_collected
+from cluster.support.story import PHASES, PODS_AT_MOST, GarbageCollector, new_namespace, until_alike, until_finished
 from controlplane import ControlPlane, wait_until
 from faultproxy import WRITES, Answer, Call, EventFault, FaultProxy
 from installation import operator_kubeconfig
@@ -47,7 +46,7 @@ class Stories:
         self._serial = count(1)
         self._pictures: dict[str, Future[Object]] = {phase: Future() for phase in PHASES}
         self._plain: Future[Report] = Future()
-        self._collecting = threading.Lock()
+        self._collector = GarbageCollector(plane.api)
 
     def undisturbed(self) -> Report:
         """Tell the story that the others are compared with; they wait for it, phase by phase."""
@@ -70,9 +69,7 @@ class Stories:
 
     def _tell(self, cell: Cell) -> Report:
         namespace = f"story-{next(self._serial)}"
-        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-        self._plane.api.post("/api/v1/namespaces", space)
-        self._plane.bound_claim(namespace, "models")
+        new_namespace(self._plane, namespace)
         with FaultProxy(self._kubeconfig, seed=self._seed) as proxy:
             arguments = (f"--namespace={namespace}", f"--resync-seconds={cell.fault.resync_seconds}")
             operator = RunningOperator(self._plane, namespace, arguments, kubeconfig=proxy.kubeconfig)
@@ -81,7 +78,7 @@ class Stories:
             try:
                 for phase, picture in self._pictures.items():
                     if phase == "delete":
-                        self._wait_for_the_garbage_collector()
+                        self._collector.wait()
                     telling.play(phase, picture)
                 telling.judge()
             except BaseException as error:
@@ -90,15 +87,6 @@ class Stories:
             finally:
                 operator.stop()
             return telling.report()
-
-    def _wait_for_the_garbage_collector(self) -> None:
-        with self._collecting:
-            assert self._garbage_is_collected
-
-    @cached_property
-    def _garbage_is_collected(self) -> bool:
-        until_garbage_is_collected(self._plane.api, "default")
-        return True
 
 
 class Telling:

@@ -2,17 +2,25 @@
 
 import difflib
 import json
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Collection, Mapping
+from functools import cached_property
 from typing import Any
 
 import yaml
 
 from cluster.support.operator import GROUP, Deployments, Object, manifest
-from controlplane import Api, ApiError, WaitTimeoutError, wait_until
-from vlm_operator.api.names import AVAILABLE_AT
+from controlplane import Api, ApiError, ControlPlane, WaitTimeoutError, wait_until
+from vlm_operator.api.names import AVAILABLE_AT, REVISION_LABEL
 
 NAME = "qwen"
-KINDS = {"pods": "/api/v1", "services": "/api/v1", "configmaps": "/api/v1", "controllerrevisions": "/apis/apps/v1"}
+KINDS = {
+    "pods": "/api/v1",
+    "services": "/api/v1",
+    "configmaps": "/api/v1",
+    "controllerrevisions": "/apis/apps/v1",
+    "poddisruptionbudgets": "/apis/policy/v1",
+}
 
 PHASES: Mapping[str, Callable[[Deployments], Any]] = {
     "create": lambda deployments: deployments.create(NAME, replicas=2),
@@ -36,8 +44,11 @@ _OF_ONE_RUN = {
 _BY_OTHERS = {"nodeName", "clusterIP", "clusterIPs", "nextRetry"}
 
 
-def picture(deployments: Deployments) -> Object | None:
-    """The deployment's status and all its objects, without what differs from run to run; None while something leaves."""
+def picture(deployments: Deployments, *, without: Collection[str] = ()) -> Object | None:
+    """The deployment's status and all its objects, without what differs from run to run; None while something leaves.
+
+    `without`: further fields that are left out.
+    """
     objects = {
         f"{kind}/{name}": obj
         for kind, group in KINDS.items()
@@ -52,10 +63,43 @@ def picture(deployments: Deployments) -> Object | None:
             raise
     else:
         objects["vlmdeployments"] = {"metadata": resource["metadata"], "status": resource.get("status")}
-    pure = {place: _pure(obj, of_pod=place.startswith("pods/")) for place, obj in objects.items()}
+    theirs = _OF_ONE_RUN | _BY_OTHERS | set(without)
+    # What nodes say of a pod is theirs; the operator's view of it is in its own status.
+    pure = {
+        place: _pure(obj, theirs | ({"status"} if place.startswith("pods/") else set()))
+        for place, obj in objects.items()
+    }
     text = json.dumps(pure).replace(deployments.namespace, "NAMESPACE")
+    # The namespace may be part of the spec, and then of the hash.
+    for revision in (obj for place, obj in objects.items() if place.startswith("controllerrevisions/")):
+        text = text.replace(revision["metadata"]["labels"][REVISION_LABEL], f"REVISION-{revision['revision']}")
     found: Object = json.loads(text)
     return found
+
+
+def new_namespace(plane: ControlPlane, name: str) -> Deployments:
+    """The deployments of a namespace that is made for them, with a claim `models` that is Bound."""
+    plane.api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    plane.bound_claim(name, "models")
+    return Deployments(control_plane=plane, namespace=name)
+
+
+class GarbageCollector:
+    """Whether the one of a control plane follows VLMDeployments; asked at most once."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._asking = threading.Lock()
+
+    def wait(self) -> None:
+        """Return when it does."""
+        with self._asking:
+            assert self._follows
+
+    @cached_property
+    def _follows(self) -> bool:
+        until_garbage_is_collected(self._api, "default")
+        return True
 
 
 def until_garbage_is_collected(api: Api, namespace: str) -> None:
@@ -80,14 +124,12 @@ def until_garbage_is_collected(api: Api, namespace: str) -> None:
     raise AssertionError("the garbage collector does not follow VLMDeployments")
 
 
-def _pure(part: Any, *, of_pod: bool) -> Any:
+def _pure(part: Any, left_out: set[str]) -> Any:
     if isinstance(part, list):
-        return [_pure(item, of_pod=of_pod) for item in part]
+        return [_pure(item, left_out) for item in part]
     if not isinstance(part, dict):
         return part
-    # What nodes say of a pod is theirs; the operator's view of it is in its own status.
-    left_out = _OF_ONE_RUN | _BY_OTHERS | ({"status"} if of_pod else set())
-    return {key: _pure(value, of_pod=of_pod) for key, value in part.items() if key not in left_out}
+    return {key: _pure(value, left_out) for key, value in part.items() if key not in left_out}
 
 
 def is_finished(deployments: Deployments, phase: str) -> bool:
@@ -108,12 +150,18 @@ def until_finished(deployments: Deployments, phase: str, *, timeout_seconds: flo
     return wait_until(look, f"{phase} is over", timeout_seconds=timeout_seconds, every_seconds=0.25)[0]  # type: ignore[index]
 
 
-def until_alike(deployments: Deployments, expected: Object, *, what: str, timeout_seconds: float) -> None:
+def until_alike(
+    deployments: Deployments, expected: Object, *, what: str, timeout_seconds: float, without: Collection[str] = ()
+) -> None:
     """Wait until the picture is the expected one; the error shows where it is not."""
+
+    def look() -> bool:
+        return picture(deployments, without=without) == expected
+
     try:
-        wait_until(lambda: picture(deployments) == expected, what, timeout_seconds=timeout_seconds, every_seconds=0.25)
+        wait_until(look, what, timeout_seconds=timeout_seconds, every_seconds=0.25)
     except WaitTimeoutError:
-        seen = picture(deployments)
+        seen = picture(deployments, without=without)
         lines = [yaml.safe_dump(one, width=120).splitlines() for one in (expected, seen)]
         difference = "\n".join(difflib.unified_diff(*lines, "expected", "seen", n=1, lineterm=""))
         raise AssertionError(f"{what}: not within {timeout_seconds:.0f} s\n{difference[:4000]}") from None
