@@ -19,6 +19,7 @@ import yaml
 from controlplane import ControlPlane, wait_until
 from faultproxy import (
     Answer,
+    Crash,
     CutWatch,
     Delay,
     DelayEvents,
@@ -117,6 +118,26 @@ async def test_an_answer_in_place_of_the_api_servers(
     assert (raised.value.code, raised.value.reason, raised.value.retry_after) == (429, "TooManyRequests", 3.0)
     assert [target.name for target in injected.hits] == ["one"]
     assert [(call.code, call.told, call.fault) for call in proxy.calls] == [(None, 429, "Answer"), (201, 201, "")]
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_a_client_dies_before_or_after_its_call_was_carried_out(
+    control_plane: ControlPlane, proxy: FaultProxy, namespace: str, after: bool
+) -> None:
+    there: list[bool] = []
+
+    def kill() -> None:
+        there.append(_exists(control_plane, namespace))
+        proxy.inject(Rule(Answer(503), times=1))  # strikes the one that takes over
+
+    async with _client(proxy) as kube:
+        with proxy.inject(Rule(Crash(kill, after=after), verbs={"create"}, times=1)), pytest.raises(KubeError) as died:
+            await kube.create(CONFIG_MAP, _map(namespace))
+        assert (died.value.code, there) == (0, [after])
+        with pytest.raises(KubeError, match="injected"):
+            await kube.get(CONFIG_MAP, namespace=namespace, name="one")
+    assert _exists(control_plane, namespace) == after
+    assert [call.fault for call in proxy.calls] == ["Crash", "Answer"]
 
 
 @pytest.mark.parametrize(("given", "asked"), [(None, 0.0), (1, 1.0), (86400, 300.0), (-1, 0.0)])

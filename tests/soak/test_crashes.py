@@ -9,7 +9,7 @@ import pytest
 from cluster.support.crashes import Crashes
 from cluster.support.operator import CRD
 from cluster.support.reports import REPORTS
-from cluster.support.scenarios import NODE_TIMING, SCENARIOS, Scenario, quick_nodes
+from cluster.support.scenarios import SCENARIOS, TIMING, Scenario, shared_nodes
 from controlplane import ControlPlane
 
 pytestmark = pytest.mark.timeout(7200)
@@ -22,9 +22,9 @@ PATIENCE = 240.0
 
 @pytest.fixture(scope="module")
 def crashes(pytestconfig: pytest.Config) -> Iterator[Crashes]:
-    with ControlPlane(timing=NODE_TIMING) as plane:
+    with ControlPlane(timing=TIMING) as plane:
         plane.install_crd(CRD)
-        plane.add_gpu_nodes(*quick_nodes())
+        plane.add_gpu_nodes(*shared_nodes())
         yield Crashes(plane, seed=pytestconfig.option.fault_seed, patience_seconds=PATIENCE)
 
 

@@ -34,8 +34,8 @@ LOOK_SECONDS = 0.1
 """Between looks whether the operator still runs."""
 QUIET_SECONDS = 3.0
 """Without a write, after which all is over."""
-NOT_COMPARED = ("failures",)
-"""In the status: an operator that was away has not seen who failed."""
+COMPARED: Mapping[str, Any] = {"without": ("failures",), "slots": False}
+"""An operator that was away has not seen who failed; and who gets which place depends on who is ready first."""
 LONG = 300
 """Seconds between full lists, where no fault needs them to be mended."""
 
@@ -155,7 +155,8 @@ class Crashes:
             stack.callback(telling.end)
             try:
                 telling.settle(spec if scenario.before is not None else None)
-                self._collector.wait()
+                if scenario.deletes:
+                    self._collector.wait()
                 yield telling
                 telling.judge()
             except BaseException as error:
@@ -221,17 +222,17 @@ class Telling:
     def until_over(self) -> Object:
         """Wait for the end of a story without a crash; returns the picture that it leaves."""
         self._until(lambda: self._cell.scenario.is_over(self._deployments) and self._is_quiet(), "it is over")
-        found = self._until(lambda: (picture(self._deployments, without=NOT_COMPARED),), "nothing leaves any more")[0]
+        found = self._until(lambda: (picture(self._deployments, **COMPARED),), "nothing leaves any more")[0]
         assert found is not None
         return found
 
     def until_alike(self, expected: Object) -> None:
         """Wait for the end of a story with a crash: it is the same, and then nothing is written any more."""
         what = f"{self._cell}: all is as without a crash"
-        compared: dict[str, Any] = {"timeout_seconds": self._patience, "without": NOT_COMPARED}
-        until_alike(self._deployments, expected, what=what, **compared)
         self._until(self._is_quiet, "nothing is written any more")
-        until_alike(self._deployments, expected, what=f"{what}, and stays so", **(compared | {"timeout_seconds": 0}))
+        until_alike(self._deployments, expected, what=what, timeout_seconds=self._patience, **COMPARED)
+        self._until(self._is_quiet, "nothing is written any more")
+        until_alike(self._deployments, expected, what=f"{what}, and stays so", timeout_seconds=0, **COMPARED)
 
     def judge(self) -> None:
         """Raise AssertionError where something was seen that should never have been."""

@@ -18,7 +18,7 @@ OWN = "own"
 """The same for nodes of one namespace."""
 READY_SOON = {"sim.vlm.dev/ready-after": "300ms"}
 SHARED_NODES, OWN_NODES = 4, 4
-NODE_TIMING = Timing(node_monitor_grace_seconds=10, node_eviction_seconds=5)
+TIMING = Timing(node_monitor_grace_seconds=10, node_eviction_seconds=5)
 """A lost node is noticed and given up soon."""
 PATIENCE = 120.0
 """Seconds for one step of what somebody does."""
@@ -26,7 +26,7 @@ PATIENCE = 120.0
 Act = Callable[[Deployments, Observer], None]
 
 
-def quick_nodes() -> tuple[GpuNode, ...]:
+def shared_nodes() -> tuple[GpuNode, ...]:
     """The nodes that all scenarios share."""
     return (*(l4(f"gpu-{number}", gpus=8, labels=READY_SOON) for number in range(SHARED_NODES)), broken_node())
 
@@ -64,6 +64,8 @@ class Scenario:
     is_over: Callable[[Deployments], bool] = has_settled
     own_nodes: bool = False
     """It runs on nodes of its own, of one GPU each."""
+    deletes: bool = False
+    """The cluster collects what is left."""
 
     def __str__(self) -> str:
         return self.name
@@ -167,7 +169,7 @@ SCENARIOS = (
     Scenario(
         name="rollback",
         before={"replicas": 2},
-        act=_patch(engine={"args": ["--no-such-flag"]}, podTemplate=only_on(BROKEN, "yes")),
+        act=_patch(engine={"args": ["--seed=1"]}, podTemplate=only_on(BROKEN, "yes")),
         bounds=Bounds(serving=2, live=3),
         is_over=_has_rolled_back,
     ),
@@ -177,6 +179,7 @@ SCENARIOS = (
         act=_delete_while_growing,
         bounds=Bounds(serving=0, live=4),
         is_over=_is_gone,
+        deletes=True,
     ),
     Scenario(
         name="edit during a rollout",

@@ -11,7 +11,7 @@ import yaml
 
 from cluster.support.operator import GROUP, Deployments, Object, manifest
 from controlplane import Api, ApiError, ControlPlane, WaitTimeoutError, wait_until
-from vlm_operator.api.names import AVAILABLE_AT, REVISION_LABEL
+from vlm_operator.api.names import AVAILABLE_AT, REVISION_LABEL, SLOT_LABEL
 
 NAME = "qwen"
 KINDS = {
@@ -44,10 +44,10 @@ _OF_ONE_RUN = {
 _BY_OTHERS = {"nodeName", "clusterIP", "clusterIPs", "nextRetry"}
 
 
-def picture(deployments: Deployments, *, without: Collection[str] = ()) -> Object | None:
+def picture(deployments: Deployments, *, without: Collection[str] = (), slots: bool = True) -> Object | None:
     """The deployment's status and all its objects, without what differs from run to run; None while something leaves.
 
-    `without`: further fields that are left out.
+    `without`: further fields that are left out. `slots=False`: it does not matter which replica has which place.
     """
     objects = {
         f"{kind}/{name}": obj
@@ -64,9 +64,9 @@ def picture(deployments: Deployments, *, without: Collection[str] = ()) -> Objec
     else:
         objects["vlmdeployments"] = {"metadata": resource["metadata"], "status": resource.get("status")}
     theirs = _OF_ONE_RUN | _BY_OTHERS | set(without)
-    # What nodes say of a pod is theirs; the operator's view of it is in its own status.
+    # What nodes and controllers say of these is theirs; the operator's view of it is in its own status.
     pure = {
-        place: _pure(obj, theirs | ({"status"} if place.startswith("pods/") else set()))
+        place: _pure(obj, theirs | ({"status"} if place.startswith(("pods/", "poddisruptionbudgets/")) else set()))
         for place, obj in objects.items()
     }
     text = json.dumps(pure).replace(deployments.namespace, "NAMESPACE")
@@ -74,7 +74,19 @@ def picture(deployments: Deployments, *, without: Collection[str] = ()) -> Objec
     for revision in (obj for place, obj in objects.items() if place.startswith("controllerrevisions/")):
         text = text.replace(revision["metadata"]["labels"][REVISION_LABEL], f"REVISION-{revision['revision']}")
     found: Object = json.loads(text)
-    return found
+    return found if slots else _without_slots(found)
+
+
+def _without_slots(found: Object) -> Object:
+    """The same with pods by what they are, without their names."""
+    pods, others = [], {}
+    for place, obj in found.items():
+        if place.startswith("pods/"):
+            del obj["metadata"]["labels"][SLOT_LABEL]
+            pods.append(json.dumps(obj, sort_keys=True).replace(obj["metadata"]["name"], "POD"))
+        else:
+            others[place] = obj
+    return others | {f"pods/{number}": json.loads(pod) for number, pod in enumerate(sorted(pods))}
 
 
 def new_namespace(plane: ControlPlane, name: str) -> Deployments:
@@ -151,17 +163,17 @@ def until_finished(deployments: Deployments, phase: str, *, timeout_seconds: flo
 
 
 def until_alike(
-    deployments: Deployments, expected: Object, *, what: str, timeout_seconds: float, without: Collection[str] = ()
+    deployments: Deployments, expected: Object, *, what: str, timeout_seconds: float, **compared: Any
 ) -> None:
-    """Wait until the picture is the expected one; the error shows where it is not."""
+    """Wait until the picture is the expected one; the error shows where it is not. `compared`: as for `picture`."""
 
     def look() -> bool:
-        return picture(deployments, without=without) == expected
+        return picture(deployments, **compared) == expected
 
     try:
         wait_until(look, what, timeout_seconds=timeout_seconds, every_seconds=0.25)
     except WaitTimeoutError:
-        seen = picture(deployments, without=without)
+        seen = picture(deployments, **compared)
         lines = [yaml.safe_dump(one, width=120).splitlines() for one in (expected, seen)]
         difference = "\n".join(difflib.unified_diff(*lines, "expected", "seen", n=1, lineterm=""))
         raise AssertionError(f"{what}: not within {timeout_seconds:.0f} s\n{difference[:4000]}") from None
