@@ -54,7 +54,7 @@ unit: $(READY) ## the unit tests alone, in seconds
 	@$(BIN)/python -m pytest tests/unit -n auto --dist worksteal $(ARGS)
 
 .PHONY: soak
-soak: tools ## every fault in every phase, random edits in real time, then all properties with new chance: about an hour
+soak: tools ## every fault in every phase, a crash at every write, random edits in real time, then all properties with new chance: hours
 	@$(BIN)/python -m pytest -v tests/soak --fault-seed=$$RANDOM $(ARGS)
 	@$(BIN)/python -m pytest tests/unit tests/cluster/test_crd_agreement.py --hypothesis-profile=explore
 

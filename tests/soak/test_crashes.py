@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from cluster.support.crashes import Crashes
+from cluster.support.crashes import Crashes, Outcome
 from cluster.support.operator import CRD
 from cluster.support.reports import REPORTS
 from cluster.support.scenarios import SCENARIOS, TIMING, Scenario, shared_nodes
@@ -28,16 +28,28 @@ def crashes(pytestconfig: pytest.Config) -> Iterator[Crashes]:
         yield Crashes(plane, seed=pytestconfig.option.fault_seed, patience_seconds=PATIENCE)
 
 
+@pytest.fixture(scope="module")
+def outcomes(pytestconfig: pytest.Config) -> Iterator[list[Outcome]]:
+    """Those of all scenarios, which are told at the end."""
+    began, found = time.monotonic(), list[Outcome]()
+    yield found
+    pytestconfig.stash[REPORTS].append(_row("all scenarios", found, time.monotonic() - began))
+
+
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-def test_no_crash_does_harm(scenario: Scenario, crashes: Crashes, pytestconfig: pytest.Config) -> None:
+def test_no_crash_does_harm(
+    scenario: Scenario, crashes: Crashes, outcomes: list[Outcome], pytestconfig: pytest.Config
+) -> None:
     began = time.monotonic()
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        outcomes = crashes.all(scenario, pool)
+        found = crashes.all(scenario, pool)
+    outcomes.extend(found)
+    pytestconfig.stash[REPORTS].append(_row(str(scenario), found, time.monotonic() - began))
+    failed = [outcome.error for outcome in found if outcome.error]
+    assert not failed, "\n\n".join(failed)
+
+
+def _row(what: str, outcomes: list[Outcome], seconds: float) -> str:
     tried = [outcome for outcome in outcomes if outcome.tried]
-    failed = [outcome for outcome in outcomes if outcome.error]
-    survived = len(tried) - len(failed)
-    took = time.monotonic() - began
-    pytestconfig.stash[REPORTS].append(
-        f"{scenario!s:24} {survived:3} of {len(tried):3} crashes survived, {took:4.0f} s"
-    )
-    assert not failed, "\n\n".join(outcome.error for outcome in failed)
+    survived = sum(not outcome.error for outcome in tried)
+    return f"{what:24} {survived:3} of {len(tried):3} crashes survived in {seconds / 60:4.1f} minutes"
