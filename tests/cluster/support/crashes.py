@@ -34,8 +34,8 @@ LOOK_SECONDS = 0.1
 """Between looks whether the operator still runs."""
 QUIET_SECONDS = 3.0
 """Without a write, after which all is over."""
-COMPARED: Mapping[str, Any] = {"without": ("failures",), "slots": False}
-"""An operator that was away has not seen who failed; and who gets which place depends on who is ready first."""
+COMPARED: Mapping[str, Any] = {"without": ("failures", "lastProgressTime", "waitingSince"), "slots": False}
+"""An operator that was away has not seen who failed, or when; and who gets which place depends on who is ready first."""
 LONG = 300
 """Seconds between full lists, where no fault needs them to be mended."""
 
