@@ -26,7 +26,7 @@ from vlm_operator.replicas.recall import recall
 from vlm_operator.replicas.refusal import Refusal
 from vlm_operator.replicas.size import decide_size
 from vlm_operator.sizing.catalogue.loading import builtin
-from vlm_operator.status.events import Event, deeds, turns
+from vlm_operator.status.events import Event, deeds, turns, warnings
 from vlm_operator.status.summary import summarise
 
 Object = dict[str, Any]
@@ -205,6 +205,7 @@ class Cluster:
         VLMDeploymentStatus.model_validate(status)
         self.events += deeds(outcomes, known=before.memory, memory=done.memory)
         self.events += turns(before=self.status, after=status)
+        self.events += warnings(after.findings, before=self.status, after=status)
         self.status = status
 
     def _carry_out(self, actions: tuple[Action, ...]) -> Iterator[Outcome]:
