@@ -59,7 +59,7 @@ class Gatherer:
         self._catalogue = catalogue
         self._judged: dict[str, tuple[object, Judgement]] = {}
         self.nodes = Nodes(kube)
-        self._budgets = ForeignBudgets(kube)
+        self.budgets = ForeignBudgets(kube)
         self._claims: dict[tuple[str, str], _Known] = {}
         self._evidence = EvidenceReader(kube, look_again=look_again, patience=patience)
         self._strangers: dict[Key, set[tuple[str, str]]] = {}
@@ -175,7 +175,7 @@ class Gatherer:
     async def _other_budgets(self, namespace: str, children: Objects) -> tuple[Mapping[str, Any], ...]:
         """Those of others in the namespace; that the deployment's own is among them does not matter."""
         labelled = (obj for (kind, _), obj in children.items() if kind == BUDGET.kind)
-        return (*labelled, *await self._budgets.of(namespace))
+        return (*labelled, *await self.budgets.of(namespace))
 
     async def _claim(self, namespace: str, spec: VLMDeploymentSpec | None) -> Claim | None:
         source = spec.weights.persistent_volume_claim if spec is not None else None

@@ -202,6 +202,8 @@ class Operator:
                     unlisted.setdefault(namespace or "", error)
                 else:
                     self.take_in(kind, namespace, items, version)
+        changed = await self._gatherer.budgets.changed(namespaces)
+        self._enqueue({key for key in self._cache.deployments() if key[0] in changed})
         self._remember(unlisted)
         none = len(unlisted) == len(namespaces)
         self.health.synced(lacking="; ".join(error.refusal.sentence for error in unlisted.values()) if none else "")
