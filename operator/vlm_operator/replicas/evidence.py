@@ -39,8 +39,8 @@ class Evidence:
     """Why that could not be read."""
     events: tuple[PodEvent, ...] = ()
     events_unreadable: str = ""
-    node_is_added: bool = False
-    """A node is on its way for it."""
+    node_is_added: bool | None = None
+    """A node is on its way for it; None: nothing was read of that yet."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,8 +73,8 @@ class Replica:
     """When it said so."""
     sick: str = ""
     """What it did when it was asked on standby, if it did not answer as it should."""
-    node_is_added: bool = False
-    """It has no node, and an autoscaler has said that one comes for it."""
+    node_is_added: bool | None = None
+    """It has no node, and an autoscaler has said that one comes for it; None: that is not known yet."""
     in_creation: bool = False
     """It has a node, and no container yet. What holds that up stands in its events, which are not watched."""
 

@@ -134,8 +134,11 @@ def _lost(everyone: list[Replica], sizes: Sizes, rules: Rules, *, now: float) ->
 
 
 def _longest_lost(everyone: list[Replica], *, now: float) -> list[Replica]:
-    """Where most are not ready it is hardly their fault: one after the other is given up, when none loads to replace one."""
-    if any(r.loading or r.role == DRAINING for r in everyone):
+    """Where most are not ready it is hardly their fault: one after the other is given up, when none loads to replace one.
+
+    One that waits for a GPU may wait for theirs.
+    """
+    if any((r.loading and r.scheduled) or r.role == DRAINING for r in everyone):
         return [r for r in everyone if r.role == DRAINING and r.started and not r.ready]
     waiting = [r for r in everyone if r.started and not r.ready and r.not_ready_since is not None]
     longest = sorted(waiting, key=lambda r: (r.not_ready_since or now, r.name))[:1]

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from vlm_operator.replicas.facts import Memory, SlotFailure
-from vlm_operator.replicas.progress import PAUSED, ROLLED_BACK
 from vlm_operator.replicas.times import epoch
 
 
@@ -22,5 +21,5 @@ def recall(status: Mapping[str, Any]) -> Memory:
         for failure in status.get("failures") or ()
     )
     # While a rollout is paused or taken back, replicas and their failures are of another revision than the wanted one.
-    other = (status.get("rollout") or {}).get("phase") in {PAUSED, ROLLED_BACK}
-    return Memory(revision=status.get("updatedRevision", ""), failures=() if other else failures, recalled=True)
+    of = next((failure.get("revision") for failure in status.get("failures") or ()), None)
+    return Memory(revision=of or status.get("updatedRevision", ""), failures=failures, recalled=True)

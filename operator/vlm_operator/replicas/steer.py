@@ -34,7 +34,7 @@ STUCK_AFTER = 60.0
 UNSCHEDULABLE_FOR = 300.0
 """Seconds after which a replica above the wanted number that no node takes is withdrawn: somebody else may need the GPU."""
 UNSCHEDULABLE_FOR_A_NODE = 900.0
-"""The same where an autoscaler adds a node for it."""
+"""The same where an autoscaler adds a node for it, or may."""
 VERIFICATION_FAILED = "VerificationFailed"
 """A replica on standby does not answer as it should."""
 BACKING_OFF = "BackingOff"
@@ -264,7 +264,8 @@ def _withdrawn(live: list[Replica], sizes: Sizes, rules: Rules, *, now: float) -
 
 def _withdrawn_at(replica: Replica) -> float:
     """When a replica that no node takes is given up, if it is not needed."""
-    return replica.created_at + (UNSCHEDULABLE_FOR_A_NODE if replica.node_is_added else UNSCHEDULABLE_FOR)
+    waits = UNSCHEDULABLE_FOR if replica.node_is_added is False else UNSCHEDULABLE_FOR_A_NODE
+    return replica.created_at + waits
 
 
 def _cause(replica: Replica, facts: Facts, *, withdrawn: bool) -> Trouble:

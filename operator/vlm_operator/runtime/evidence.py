@@ -50,11 +50,11 @@ class _Reading:
     def found(self) -> Evidence | None:
         return self.task.result() if self.task.done() else self.before
 
-    def holds(self, wanted: LogWanted | None, *, now: float) -> bool:
+    def is_fresh(self, *, now: float) -> bool:
         """Whether there is nothing to be read anew."""
-        if self.wanted != wanted or not self.task.done():
-            return self.wanted == wanted
-        final = wanted is not None and not self.task.result().log_unreadable
+        if not self.task.done():
+            return True
+        final = self.wanted is not None and not self.task.result().log_unreadable
         return final or now - self.began_at < READ_AGAIN
 
 
@@ -83,11 +83,13 @@ class EvidenceReader:
         now = self._clock()
         known = self._readings.pop(key, {})
         wanted = {pod["metadata"]["uid"]: (pod, engine, wanted_log(pod, engine)) for pod, engine in pods}
-        kept = {uid: one for uid, one in known.items() if uid in wanted and one.holds(wanted[uid][2], now=now)}
+        stuck = {uid for uid, (pod, _, log) in wanted.items() if log is None and _is_held_up(pod, now=now)}
+        of_use = {uid for uid, (_, _, log) in wanted.items() if log is not None} | stuck
+        kept = {uid: one for uid, one in known.items() if uid in of_use and one.wanted == wanted[uid][2]}
+        fresh = {uid for uid, one in kept.items() if one.is_fresh(now=now)}
         room = READS_AT_ONCE - sum(not one.task.done() for one in kept.values())
-        logs = [uid for uid, (_, _, log) in wanted.items() if uid not in kept and log is not None]
-        stuck = [uid for uid, (pod, _, log) in wanted.items() if log is None and _is_held_up(pod, now=now)]
-        missing = [*logs, *_next_stuck(stuck, known, kept, now=now)]
+        logs = [uid for uid in of_use - stuck - fresh if wanted[uid][2] is not None]
+        missing = [*sorted(logs), *_next_stuck(stuck, kept, fresh)]
         for uid in missing[:room]:
             pod, engine, log = wanted[uid]
             task = asyncio.create_task(self._one(pod, engine, log))
@@ -128,21 +130,20 @@ class EvidenceReader:
             return Evidence(log=engine.failure(wanted.exit_code, text))
         except KubeError as error:
             why = error.refusal.sentence
-            return Evidence(events_unreadable=why) if wanted is None else Evidence(log_unreadable=why)
+            return (
+                Evidence(events_unreadable=why, node_is_added=False) if wanted is None else Evidence(log_unreadable=why)
+            )
 
 
 def _is_held_up(pod: Object, *, now: float) -> bool:
     return is_stuck(pod, now=now) or is_long_without_a_node(pod, now=now)
 
 
-def _next_stuck(
-    stuck: list[str], known: Mapping[str, _Reading], kept: Mapping[str, _Reading], *, now: float
-) -> list[str]:
-    """Of the pods that are held up those whose events are read next: such as had any, then one after the other."""
-    room = STUCK_READ - sum(one.wanted is None for one in kept.values())
-    turn = int(now // READ_AGAIN) * STUCK_READ
-    order = sorted(stuck)
-    start = turn % len(order) if order else 0
-    others = [uid for uid in (*order[start:], *order[:start]) if uid not in kept]
-    told = {uid for uid in others if uid in known and (found := known[uid].found) is not None and found.events}
-    return sorted(others, key=lambda uid: uid not in told)[: max(0, room)]
+def _next_stuck(stuck: set[str], kept: Mapping[str, _Reading], fresh: set[str]) -> list[str]:
+    """Of the pods that are held up those whose events are read next: the ones of which the least is known.
+
+    What was read of the others counts until their turn comes again.
+    """
+    room = STUCK_READ - sum(kept[uid].wanted is None for uid in fresh)
+    due = sorted((kept[uid].began_at if uid in kept else 0.0, uid) for uid in stuck - fresh)
+    return [uid for _, uid in due[: max(0, room)]]

@@ -174,6 +174,7 @@ class Cluster:
             read_at=self.now,
             sick=pod.sick,
             trouble=pod.trouble or found.trouble,
+            node_is_added=False,
         )
 
     def look(self) -> Plan:

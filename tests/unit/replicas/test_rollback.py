@@ -337,6 +337,30 @@ def test_replicas_that_hang_are_replaced_one_after_the_other_though_most_do(repl
     assert len(cluster.ready()) == replicas
 
 
+def test_a_lone_replica_that_hangs_is_replaced_though_its_pool_waits_for_a_gpu() -> None:
+    cluster = new_cluster(replicas=1, warmPool={"size": 1, "mode": "Standby"})
+    cluster.full = True
+    cluster.look()
+    hanging = cluster.live()[0]
+    cluster.full = False
+    while not hanging.ready:
+        cluster.advance(hanging)
+    cluster.full = True
+    cluster.look()
+    cluster.flap(hanging)
+    for _ in range(300):
+        cluster.look()
+        for pod in list(cluster.pods.values()):
+            if pod.terminating:
+                cluster.vanish(pod)
+                cluster.full = False
+            elif pod is not hanging:
+                cluster.advance(pod)
+        cluster.now += 5
+    assert hanging not in cluster.live()
+    assert cluster.condition("Available")["status"] == "True"
+
+
 @pytest.mark.parametrize(
     "sections", [{}, {"rollout": {"maxSurge": 0, "maxUnavailable": 1}}], ids=["surge", "unavailable"]
 )

@@ -462,12 +462,19 @@ def test_of_those_that_load_the_ones_in_trouble_go_first(in_trouble: list[bool],
 
 @pytest.mark.parametrize(
     ("waited", "node_is_added", "withdrawn"),
-    [(299, False, False), (300, False, True), (899, True, False), (900, True, True)],
+    [
+        (299, False, False),
+        (300, False, True),
+        (899, True, False),
+        (900, True, True),
+        (899, None, False),
+        (900, None, True),
+    ],
 )
 def test_a_surplus_replica_waits_longer_for_a_gpu_where_a_node_is_added(
-    waited: float, node_is_added: bool, withdrawn: bool
+    waited: float, node_is_added: bool | None, withdrawn: bool
 ) -> None:
     waiting = pending(0, created_at=NOW - waited, node_is_added=node_is_added, trouble=TROUBLE)
     found = steered(old(0), waiting, wanted=1)
     assert removed(found) == (["m-new-0"] if withdrawn else [])
-    assert withdrawn or min(found.timers) == waiting.created_at + (900 if node_is_added else 300)
+    assert withdrawn or min(found.timers) == waiting.created_at + (300 if node_is_added is False else 900)

@@ -1,6 +1,7 @@
 """A log is read once for each end of an engine, events once a minute, a few at a time; what cannot be read is said."""
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -8,7 +9,7 @@ import pytest
 
 from unit.runtime.reconcile_world import KEY, House
 from vlm_operator.engines import registry
-from vlm_operator.replicas.evidence import STUCK_AFTER
+from vlm_operator.replicas.evidence import STILL_UNSCHEDULED_AFTER, STUCK_AFTER
 from vlm_operator.runtime import telemetry
 from vlm_operator.runtime.evidence import READ_AGAIN, READS_AT_ONCE, STUCK_READ, EvidenceReader
 from vlm_operator.runtime.kinds import POD
@@ -236,10 +237,31 @@ async def test_of_many_pods_without_containers_a_few_are_asked_for_one_after_the
     assert set.union(*asked) == {f"uid-m-{number}" for number in range(6)}
 
 
-async def test_what_had_events_is_asked_for_again() -> None:
+async def test_what_was_read_of_a_pod_counts_until_its_turn_comes_again() -> None:
     warning = {"type": "Warning", "reason": "FailedMount", "note": "no such share", "eventTime": "2025-11-30T10:01:00Z"}
-    room, pods = Room(Asked(events=(warning,))), [creating(f"m-{number}") for number in range(6)]
+    room, pods = Room(Asked(events=(warning,))), [creating(f"m-{number}") for number in range(5)]
     room.now += STUCK_AFTER
-    first = await room.read(*pods)
-    room.now += READ_AGAIN
-    assert (await room.read(*pods)).keys() == first.keys()
+    for known in (2, 4, 5, 5):
+        found = await room.read(*pods)
+        assert len(found) == known
+        room.now += READ_AGAIN
+    counts = Counter(uid for uid, _ in room.asked.calls)
+    assert sorted(counts.values()) == [1, 1, 2, 2, 2]
+
+
+async def test_events_of_a_pod_that_is_held_up_no_more_are_forgotten() -> None:
+    room, pod = Room(), creating()
+    room.now += STUCK_AFTER
+    assert await room.read(pod)
+    running = {"phase": "Running", "containerStatuses": [{"name": "engine", "state": {"running": {}}}]}
+    assert await room.read(pod | {"status": running}) == {}
+
+
+async def test_whether_a_node_comes_is_read_of_pods_that_wait_long_for_one() -> None:
+    scale_up = {"type": "Normal", "reason": "TriggeredScaleUp", "note": "pod triggered scale-up"}
+    room, pod = Room(Asked(events=(scale_up,))), creating()
+    pod["spec"] = {}
+    assert await room.read(pod) == {}
+    room.now += STILL_UNSCHEDULED_AFTER
+    (found,) = (await room.read(pod)).values()
+    assert found.node_is_added is True
