@@ -37,6 +37,8 @@ class Failure(ApiModel):
 
     slot: Number
     """Number of the slot, the last part of the pod's name."""
+    revision: Word | None = None
+    """Revision of the replicas that failed."""
     reason: Word
     """Why its last replica failed."""
     message: Text | None = None

@@ -34,7 +34,7 @@ def answer(options: argparse.Namespace, catalogue: Catalogue) -> str:
         return json.dumps(data, indent=2) + "\n"
     if options.output == "yaml":
         return yaml.safe_dump(data, sort_keys=False, width=120)
-    return "".join(f"{line}\n" for line in _lines(data, now=now))
+    return "".join(f"{line}\n" for line in lines(data, now=now))
 
 
 async def _look(options: argparse.Namespace, catalogue: Catalogue, *, now: float) -> Survey:
@@ -58,10 +58,10 @@ def _as_data(found: Survey) -> dict[str, Any]:
     if found.facts is None or found.decision is None or found.plan is None:
         return {"next": [], "waitsFor": [], "deleted": True}
     data = explain(found.facts, found.decision, found.plan)
-    return data | {"unread": list(found.unread), "doubts": list(_doubts(found, data))}
+    return data | {"unread": list(found.unread), "doubts": list(doubts(found, data))}
 
 
-def _doubts(found: Survey, data: dict[str, Any]) -> Iterator[str]:
+def doubts(found: Survey, data: dict[str, Any]) -> Iterator[str]:
     """Why the operator may see it otherwise."""
     status = found.facts.status if found.facts is not None else {}
     seen, generation = data["observedGeneration"], data["generation"]
@@ -69,16 +69,21 @@ def _doubts(found: Survey, data: dict[str, Any]) -> Iterator[str]:
         which = "has not looked at it yet" if seen is None else f"has seen generation {seen} of it, not {generation}"
         yield f"the operator {which}; if that lasts, it is not running, or serves other namespaces"
         return
-    told = {condition["type"]: condition["status"] for condition in status.get("conditions") or ()}
-    here = {condition["type"]: condition["status"] for condition in data["conditions"]}
-    if told.get("Accepted") != here["Accepted"]:
+    told = {condition["type"]: condition for condition in status.get("conditions") or ()}
+    if told.get("Ready", {}).get("status") == "Unknown":
+        yield f"the operator cannot look at it, and does nothing: {told['Ready'].get('message', '')}"
+    accepted = told.get("Accepted", {}).get("status")
+    if accepted not in {None, data["conditions"][0]["status"]}:
         yield (
-            f"the operator says Accepted={told.get('Accepted')}: it is of another version, or has further models and GPUs; "
+            f"the operator says Accepted={accepted}: it is of another version, or has further models and GPUs; "
             "give the same to this command with --catalogue"
         )
+    if found.plan is not None and any(replica.in_flight is None for replica in found.plan.undecided):
+        yield "which replica drains is decided by their requests in flight, which are not known here"
 
 
-def _lines(data: dict[str, Any], *, now: float) -> Iterator[str]:
+def lines(data: dict[str, Any], *, now: float) -> Iterator[str]:
+    """The explanation as text."""
     if "deleted" in data:
         yield "it is being deleted: the operator does nothing, its objects go with it"
         return

@@ -34,6 +34,8 @@ LOG_SECONDS = 5.0
 """Time for a log: the API server asks the node for it, which may not answer."""
 PROXY_SECONDS = 8.0
 """Time for the answer of a pod. An overloaded engine takes five seconds to tell its load."""
+PROXY_BYTES = 4 * 2**20
+"""Most that is read of it."""
 EVENTS = 50
 """Events that are read about a pod; there is one for each reason and message, however often it happened."""
 NOT_LEADER = "NotLeader"
@@ -143,10 +145,12 @@ class Kube:
         return payload.decode(errors="replace")
 
     async def answer_of(self, *, namespace: str, pod: str, port: int, path: str) -> str:
-        """What a pod answers to a GET, through the API server."""
+        """What a pod answers to a GET, through the API server. What it redirects to is not asked."""
         place = f"{POD.path(namespace=namespace, name=pod)}:{port}/proxy{path}"
         request = await self._prepared("GET", place, accept="*/*")
-        code, payload, retry_after = await self._sent(request, seconds=PROXY_SECONDS, verb="get", kind="pods/proxy")
+        code, payload, retry_after = await self._sent(
+            request, seconds=PROXY_SECONDS, verb="get", kind="pods/proxy", at_most=PROXY_BYTES
+        )
         if not 200 <= code < 300:
             _answer(code, payload, retry_after=retry_after)
         return payload.decode(errors="replace")
@@ -252,14 +256,18 @@ class Kube:
         return method, url, headers, body
 
     async def _sent(
-        self, request: tuple[Any, ...], *, seconds: float, verb: str, kind: str
+        self, request: tuple[Any, ...], *, seconds: float, verb: str, kind: str, at_most: int | None = None
     ) -> tuple[int, bytes, float]:
+        """Code, body and the seconds to wait. `at_most`: bytes beyond which an answer is none that can be read."""
         started = time.monotonic()
         code, retry_after = 0, 0.0
+        rest = self._client.rest_client
+        if rest.pool_manager is None:
+            rest.pool_manager = _Direct(rest._create_pool_manager())  # type: ignore[assignment] # noqa: SLF001 # see there
         try:
             method, url, headers, data = request
             response = await self._client.call_api(method, url, headers, data, _request_timeout=seconds)
-            payload = await response.read()  # type: ignore[no-untyped-call] # the client is not typed
+            payload = await _body(response.response, at_most)
             code, retry_after = response.status, _seconds(response.headers.get("Retry-After", ""))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise KubeError(0, "Unreachable", _why_unreachable(error, seconds)) from error
@@ -267,6 +275,36 @@ class Kube:
             telemetry.API_REQUESTS.labels(verb=verb, kind=kind, code=str(code)).inc()
             telemetry.API_SECONDS.labels(verb=verb).observe(time.monotonic() - started)
         return code, payload, retry_after
+
+
+class _Direct:
+    """The session of the client, which follows no redirect: the API server sends none, but a pod behind it might.
+
+    The client has no option for that.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    async def request(self, **options: Any) -> aiohttp.ClientResponse:
+        """Send a request."""
+        return await self._session.request(**options, allow_redirects=False)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+
+
+async def _body(response: aiohttp.ClientResponse, at_most: int | None) -> bytes:
+    if at_most is None:
+        return await response.read()
+    content = bytearray()
+    async for chunk in response.content.iter_chunked(_CHUNK):
+        content += chunk
+        if len(content) > at_most:
+            response.close()
+            raise KubeError(0, UNREADABLE, f"the answer has more than {at_most} bytes")
+    return bytes(content)
 
 
 def _why_unreachable(error: Exception, seconds: float) -> str:
@@ -277,6 +315,7 @@ def _why_unreachable(error: Exception, seconds: float) -> str:
     return f"the API server did not answer: {str(error) or nothing}"
 
 
+_CHUNK = 64 * 2**10
 _OWNED = {"fieldManager": OPERATOR}
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 

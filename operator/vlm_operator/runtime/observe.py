@@ -124,11 +124,11 @@ class Observer:
         asked = self._asked_for_cache.setdefault(key, set())
         asked &= {replica.uid for replica in facts.replicas}
         for replica in facts.replicas:
-            if replica.live and replica.ready and replica.revision in revisions and replica.revision not in known:
+            unknown = replica.revision in revisions and replica.revision not in known
+            if unknown and replica.live and replica.ready and replica.uid not in asked:
                 known.add(replica.revision)
-                if replica.uid not in asked:
-                    asked.add(replica.uid)
-                    self._start(self._learn_cache(key, replica, revisions[replica.revision]))
+                asked.add(replica.uid)
+                self._start(self._learn_cache(key, replica, revisions[replica.revision]))
 
     async def _learn_cache(self, key: Key, replica: Replica, revision: StoredRevision) -> None:
         tokens = await self._pods.kv_cache_tokens(replica.address, **served_by(revision.resolved))

@@ -130,8 +130,8 @@ PERMISSIONS: tuple[Permission, ...] = (
     Permission(
         verb="list",
         kind=EVENT,
-        why="tell why a replica's containers are not created, such as a volume that cannot be mounted; asked for pods only for "
-        "which that takes long",
+        why="tell why a replica's containers are not created, such as a volume that cannot be mounted, and whether an autoscaler "
+        "adds a node for one that has none; asked for pods only for which that takes long",
     ),
     Permission(verb="list", kind=LEASE, why="see other installations of the operator, and stand by for an older one"),
     Permission(verb="create", kind=LEASE, scope=Scope.OPERATOR_NAMESPACE, why="begin the leader election"),
@@ -153,7 +153,7 @@ PERMISSIONS: tuple[Permission, ...] = (
         verb="list",
         kind=NODE,
         scope=Scope.CLUSTER,
-        why="refuse replicas with more GPUs than any node of the cluster has",
+        why="refuse replicas with more GPUs than any node of the cluster has, and replace those on cordoned nodes",
     ),
     Permission(
         verb="get",

@@ -88,6 +88,8 @@ class _Surveyor:
         self._free = asyncio.Semaphore(AT_ONCE)
         self._gatherer = Gatherer(kube, cache, catalogue, look_again=self._there_is_more, patience=LOG_SECONDS + 1)
         self.unread: set[str] = set()
+        self._silent: dict[str, str] = {}
+        """Replicas that could not be asked, and why."""
 
     def _there_is_more(self, _: Key) -> None:
         self._more = True
@@ -104,6 +106,10 @@ class _Surveyor:
         found = replace(found, memory=replace(recall(found.status), recalled=False))
         routed = await self._routed()
         work = await asyncio.gather(*(self._in_flight(replica, found.revisions) for replica in found.replicas))
+        if self._silent:
+            name, why = min(self._silent.items())
+            others = f" and {len(self._silent) - 1} more" if len(self._silent) > 1 else ""
+            self.unread.add(f"requests in flight of {name}{others} cannot be read: {why}")
         pairs = zip(found.replicas, work, strict=True)
         return replace(found, replicas=tuple(_with_work(r, routed, in_flight, now=now) for r, in_flight in pairs))
 
@@ -156,7 +162,7 @@ class _Surveyor:
                         namespace=self._key[0], pod=replica.name, port=HTTP_PORT, path=path
                     )
             except KubeError as error:
-                self.unread.add(f"requests in flight of {replica.name} cannot be read: {error.message}")
+                self._silent.setdefault(replica.name, error.message)
                 return None
 
         return (await read_work(read, **served_by(revision.resolved))).in_flight

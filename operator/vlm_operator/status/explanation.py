@@ -80,4 +80,4 @@ def phase_of(replica: Replica) -> tuple[str, float | None]:
         return "Ready", replica.ready_since
     if replica.started:
         return "NotReady", replica.not_ready_since
-    return "Loading", replica.created_at
+    return "Loading", replica.not_ready_since if replica.restarts else replica.scheduled_at

@@ -39,7 +39,7 @@ def summarise(facts: Facts, decision: Decision, plan: Plan, *, now: float) -> di
         "conditions": [_condition(verdict, known.get(verdict.kind), facts.generation, now=now) for verdict in verdicts],
         "rollout": _rollout(plan.progress) if plan.progress else None,
         "scaling": _scaling(facts, decision, now=now),
-        "failures": [_failure(failure) for failure in _worst(plan.memory.failures)],
+        "failures": [_failure(failure, plan.memory.revision) for failure in _worst(plan.memory.failures)],
         "weights": _weights(facts.claim) if facts.claim else None,
         "sizing": _sizing(facts, census),
     }
@@ -146,9 +146,10 @@ def _worst(failures: tuple[SlotFailure, ...]) -> list[SlotFailure]:
     return sorted(failures, key=lambda failure: (-failure.count, failure.slot))[:FAILURES_SHOWN]
 
 
-def _failure(failure: SlotFailure) -> dict[str, Any]:
+def _failure(failure: SlotFailure, revision: str) -> dict[str, Any]:
     return {
         "slot": failure.slot,
+        "revision": revision,
         "reason": failure.reason,
         "message": shortened(failure.message, TEXT),
         "count": failure.count,
