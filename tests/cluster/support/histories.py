@@ -69,7 +69,7 @@ def _history(random: Random, *, first: Object, events: int) -> Iterator[Event]:
             yield Event(kind=kind, resource=resource)
             continue
         yield Event(kind=kind, choice=random.randrange(8))
-        if kind is Kind.FLAP:
+        if kind in {Kind.FLAP, Kind.CRASH}:
             yield Event(kind=Kind.RECOVER)
         if kind is Kind.HOLD:
             held = 3

@@ -21,8 +21,8 @@ Picture = dict[str, Any]
 ROUNDS = 500
 SOON = 45.0
 """Seconds within which something that is due is waited for: rests of slots, but no deadline of a rollout."""
-SLOW = "5s"
-"""How long a pod takes that leaves slowly."""
+READY_AFTER, SLOW = "300ms", "5s"
+"""How long a pod takes to become ready, and one that leaves slowly to go."""
 
 
 class Modelled:
@@ -33,7 +33,7 @@ class Modelled:
         self._holds = False
         self._held: set[str] = set()
         self._known: set[str] = set()
-        self._flapped: Pod | None = None
+        self._hit_last: Pod | None = None
 
     def happen(self, event: Event) -> bool:
         """Let an event happen; whether it could."""
@@ -55,8 +55,8 @@ class Modelled:
         elif event.kind is Kind.RELEASE:
             self._holds = False
             self._held.clear()
-        elif event.kind is Kind.RECOVER and self._flapped is not None:
-            self._held.discard(self._flapped.uid)
+        elif event.kind is Kind.RECOVER and self._hit_last is not None:
+            self._held.discard(self._hit_last.uid)
         elif pod is not None:
             self._hit(event.kind, pod)
 
@@ -64,14 +64,19 @@ class Modelled:
         match kind:
             case Kind.CRASH:
                 self._cluster.restart_engine(pod)
+                self._hold(pod)
             case Kind.FLAP:
                 self._cluster.flap(pod)
-                self._flapped = pod
-                self._held.add(pod.uid)
+                self._hold(pod)
             case Kind.DELETE | Kind.DELETE_SLOWLY:
                 self._cluster.delete(pod, grace=30)
             case Kind.EVICT:
                 self._cluster.end(pod)
+
+    def _hold(self, pod: Pod) -> None:
+        """It recovers later: whether the operator sees what is over at once is up to chance."""
+        self._hit_last = pod
+        self._held.add(pod.uid)
 
     def _settle(self) -> None:
         """Look and let pods get on, until nothing is left to do that is due soon."""
@@ -115,10 +120,10 @@ class Real:
         self._name = name
         self._starts = 0
         self._resource: Object = {}
-        self._flapped = ""
+        self._hit_last = ""
         plane.api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         plane.bound_claim(name, "models")
-        plane.add_gpu_nodes(l4(f"gpu-{name}", gpus=16, labels={"history": name, f"{PREFIX}ready-after": "300ms"}))
+        plane.add_gpu_nodes(l4(f"gpu-{name}", gpus=16, labels={"history": name, f"{PREFIX}ready-after": READY_AFTER}))
         self._deployments = Deployments(control_plane=plane, namespace=name)
         self._operator = self._started()
 
@@ -145,8 +150,8 @@ class Real:
             for name in self._deployments.pods():
                 self._note(name, {"fault": None})
         elif event.kind is Kind.RECOVER:
-            if self._flapped in self._deployments.pods():
-                self._note(self._flapped, {"fault": None})
+            if self._hit_last in self._deployments.pods():
+                self._note(self._hit_last, {"fault": None, "ready-after": READY_AFTER})
         else:
             self._hit(event)
 
@@ -158,10 +163,11 @@ class Real:
         match event.kind:
             case Kind.CRASH:
                 count = _restarts(self._plane.api.get(path)) + 1
-                self._note(name, {"fault": "restart", "restarts": str(count)})
+                self._hit_last = name
+                self._note(name, {"fault": "restart", "restarts": str(count), "ready-after": "1h"})
                 self._until(path, uid, lambda pod: _restarts(pod) >= count)
             case Kind.FLAP:
-                self._flapped = name
+                self._hit_last = name
                 self._note(name, {"fault": "never-ready"})
                 self._until(path, uid, lambda pod: not _is_ready(pod))
             case Kind.DELETE:
