@@ -3,6 +3,7 @@
 import difflib
 import json
 import threading
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -38,20 +39,19 @@ def carry_out(plane: ControlPlane, seed: int, *, patience_seconds: float) -> str
     before = first.resource
     for edit in others:
         if edit.moment == 1.0:
-            wait_until(lambda: _is_at_rest(edited), "it has come to rest", timeout_seconds=patience_seconds)
+            _wait(lambda: _is_at_rest(edited), "it has come to rest", patience_seconds)
         else:
             threading.Event().wait(edit.moment * LONGEST_MOMENT)  # a moment by chance, and none that is waited for
         edited.merge(edits.NAME, edits.difference(before, edit.resource))
         before = edit.resource
-    edited.until_ready(timeout_seconds=patience_seconds)
+    _wait(lambda: edited.condition("Ready").get("status") == "True", "it is ready", patience_seconds)
     begun = (edited.status().get("scaling") or {}).get("startingReplicas")
     _create(anew, edits.fresh(before, starting_replicas=begun))
     try:
-        wait_until(
+        _wait(
             lambda: _is_at_rest(edited) and _is_at_rest(anew) and picture(edited) == picture(anew),
             "it is like a new one",
-            timeout_seconds=patience_seconds,
-            every_seconds=0.5,
+            patience_seconds,
         )
     except WaitTimeoutError:
         expected, seen = (yaml.safe_dump(picture(one), width=120).splitlines() for one in (anew, edited))
@@ -62,6 +62,11 @@ def carry_out(plane: ControlPlane, seed: int, *, patience_seconds: float) -> str
         plane.api.delete(one.core("pods"), {"gracePeriodSeconds": 0})
         plane.api.delete(f"/api/v1/namespaces/{one.namespace}")
     return f"sequence {seed}: {len(others)} edits, {sum(not edit.accepted for edit in others)} of them refused"
+
+
+def _wait(look: Callable[[], bool], what: str, patience_seconds: float) -> None:
+    """Wait, and leave the machine to the others: many sequences are carried out at once."""
+    wait_until(look, what, timeout_seconds=patience_seconds, every_seconds=0.3)
 
 
 def picture(deployments: Deployments) -> Object:
