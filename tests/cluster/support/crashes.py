@@ -140,7 +140,7 @@ class Crashes:
         """A cell of a scenario, by chance."""
         plain = self.undisturbed(scenario)
         cells = matrix(scenario, plain.writes, seed=self._seed)
-        return self.crashed(random.Random(self._seed).choice(cells), plain)
+        return self.crashed(random.Random(f"{scenario} {self._seed}").choice(cells), plain)
 
     @contextmanager
     def _telling(self, cell: Cell) -> Iterator["Telling"]:
