@@ -229,4 +229,7 @@ class Operations(RuleBasedStateMachine):
 
 
 TestOperations = Operations.TestCase
-TestOperations.settings = settings(max_examples=200, stateful_step_count=50)
+TestOperations.settings = settings(
+    max_examples=20_000 if settings.get_current_profile_name() == "explore" else 200, stateful_step_count=50
+)
+"""Ten thousand steps in every run, a million in `make soak`."""
