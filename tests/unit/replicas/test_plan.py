@@ -4,14 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from unit.replicas.examples import NAME, NAMESPACE, NOW, UID, facts, loading, replica, resolved, spec, stored
+from unit.replicas.examples import NAME, NAMESPACE, NOW, UID, facts, inputs, loading, replica, resolved, spec, stored
 from unit.replicas.tables import table
 from vlm_operator.api.findings import Finding
 from vlm_operator.engines.base import PodIdentity
+from vlm_operator.engines.vllm import versions
 from vlm_operator.replicas.actions import Action, Create, CreatePod, Delete, Outcome, Plan, Repair, Wait
 from vlm_operator.replicas.facts import Decision, Facts, Memory
 from vlm_operator.replicas.plan import carried_out, plan
 from vlm_operator.replicas.refusal import Refusal
+from vlm_operator.replicas.revision import revision_of
 from vlm_operator.replicas.size import decide_size
 
 ERROR = Finding(reason="Wrong", severity="Error", field="spec", message="wrong")
@@ -118,3 +120,18 @@ def test_a_pool_that_nobody_knows_of_any_more_is_kept() -> None:
     there = (replica(0, revision=KNOWN.revision), replica(1, revision=KNOWN.revision, role="warm"))
     known = facts(replicas=there, revisions=(forgotten,), findings=(ERROR,), status={"desiredReplicas": 1})
     assert not any(isinstance(action, Delete) for action in planned(known).actions)
+
+
+def test_an_operator_with_other_defaults_restarts_nothing_and_creates_what_there_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known, running = stored(), replica(0, revision=KNOWN.revision)
+    monkeypatch.setattr(versions, "DEFAULT_VERSION", "0.99")
+    assert resolved().engine_version == "0.99"
+    assert resolved().image != known.resolved.image
+    assert revision_of(inputs()) == known.revision
+    found = planned(facts(spec(replicas=2), replicas=(running,), revisions=(known,)))
+    pods = [action for action in found.actions if not isinstance(action, Create)]
+    (created,) = [action for action in pods if isinstance(action, CreatePod)]
+    assert pods == [created], "nothing that runs is touched"
+    assert (created.identity.revision, created.resolved) == (known.revision, known.resolved)

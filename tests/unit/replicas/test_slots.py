@@ -21,13 +21,16 @@ from unit.replicas.examples import (
 )
 from unit.replicas.tables import table
 from vlm_operator.engines.base import PodIdentity
+from vlm_operator.engines.failures import Waiting
 from vlm_operator.replicas.actions import Create, CreatePod, Outcome
-from vlm_operator.replicas.facts import Memory, Replica, Seen, SlotFailure
+from vlm_operator.replicas.facts import Memory, Replica, Seen, SlotFailure, Trouble
 from vlm_operator.replicas.refusal import ADMISSION_REFUSED, Refusal
 from vlm_operator.replicas.slots import (
     HEALTHY_AFTER,
     POD_VANISHED,
     failed,
+    failed_with,
+    fails_for_good,
     free_slots,
     remember,
     rests,
@@ -198,3 +201,15 @@ def test_every_slot_is_settled_by_itself() -> None:
     other = replace(REFUSED, slot=1)
     memory = settle(Memory(failures=(REFUSED, other)), [created(1), created(0, QUOTA), created(2, QUOTA)], now=NOW)
     assert [(f.slot, f.count) for f in memory.failures] == [(0, 3), (2, 1)]
+
+
+def test_memory_that_the_pod_before_may_still_hold_is_tried_for_again_at_once_and_only_once() -> None:
+    full = Trouble(reason="CudaOutOfMemory", message="out of memory", waiting=Waiting.HELPS_ONCE)
+    first = failed_with(full, None, slot=0, now=NOW)
+    assert (first.permanent, rests(first, now=NOW)) == (False, False)
+    assert not failed_with(full, replace(first, reason="Evicted"), slot=0, now=NOW).permanent
+    second = failed_with(full, first, slot=0, now=NOW)
+    assert (second.permanent, rests(second, now=NOW)) == (True, True)
+    restarted = (loading(trouble=full, restarts=restarts) for restarts in (1, 2))
+    seen = (Seen(name="m-new-0", uid="uid-of-m-new-0", slot=0, created_at=NOW),)
+    assert [fails_for_good(replica, Memory(seen=seen)) for replica in restarted] == [False, True]
