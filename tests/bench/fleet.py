@@ -24,6 +24,7 @@ KINDS = {
     "services": CORE,
     "configmaps": CORE,
     "controllerrevisions": "/apis/apps/v1/namespaces",
+    "poddisruptionbudgets": "/apis/policy/v1/namespaces",
     "pods": CORE,
 }
 """What the operator creates for a resource, in its order."""
