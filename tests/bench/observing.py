@@ -44,11 +44,21 @@ class Connection:
         return found
 
     def stream(self, path: str) -> Iterator[Object]:
-        """The events of a watch, for ever."""
-        self._http.request("GET", path)
-        answer = self._http.getresponse()
-        while line := answer.readline():
-            yield json.loads(line)
+        """The events of a watch, until there is no API server. It ends a watch whose client is slow, which goes on then."""
+        since = ""
+        while True:
+            try:
+                self._http.request("GET", f"{path}{since}")
+                answer = self._http.getresponse()
+            except OSError:
+                return
+            while line := answer.readline():
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    raise RuntimeError(event["object"].get("message"))
+                since = f"&resourceVersion={event['object']['metadata']['resourceVersion']}"
+                yield event
+            self._http.close()
 
 
 class PodWatch:
