@@ -1,5 +1,6 @@
 """Warm pool, drain, rollout, rollback and disruptions on the real API server."""
 
+import time
 from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,6 +13,8 @@ from simengine import SimEngine
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
+QUIET_SECONDS = 2.0
+"""In which whatever goes round in circles would be seen."""
 STANDBY = {"size": 1, "mode": "Standby"}
 
 
@@ -262,6 +265,33 @@ def test_kubectl_drain_takes_a_node_away_from_replicas_without_a_pool(
         assert node not in {pod["spec"]["nodeName"] for pod in deployments.pods().values()}
     finally:
         control_plane.kubectl("uncordon", node)
+
+
+def test_replicas_that_tolerate_a_cordon_are_replaced_once(
+    deployments: Deployments, control_plane: ControlPlane
+) -> None:
+    tolerant = {
+        "tolerations": [{"operator": "Exists"}],
+        "nodeSelector": {"kubernetes.io/hostname": "gpu-l4"},
+        "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}},
+    }
+    settled(deployments, replicas=1, warmPool=STANDBY, podTemplate=tolerant)
+    before = {pod["metadata"]["uid"] for pod in deployments.pods().values()}
+    trail = AuditTrail(control_plane.audit_log)
+    trail.news()
+    control_plane.kubectl("cordon", "gpu-l4")
+    try:
+        deployments.until_pods(
+            lambda pods: len(pods) == 2 and not before & {pod["metadata"]["uid"] for pod in pods.values()},
+            "are others",
+        )
+        deployments.until_ready()
+        deployments.until("WarmPoolReady", "True")
+    finally:
+        control_plane.kubectl("uncordon", "gpu-l4")
+    time.sleep(QUIET_SECONDS)
+    calls = [call for call in trail.news() if (call.namespace, call.resource) == (deployments.namespace, "pods")]
+    assert sum(call.verb == "create" for call in calls) <= 3
 
 
 def test_scaling_bounds_hold_the_size_and_kubectl_scale_has_no_effect_but_zero(

@@ -1,6 +1,7 @@
 """Gathers the facts about one deployment: from the cache, and by a read where nothing is watched."""
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -63,6 +64,8 @@ class Gatherer:
         self._claims: dict[tuple[str, str], _Known] = {}
         self._evidence = EvidenceReader(kube, look_again=look_again, patience=patience)
         self._strangers: dict[Key, set[tuple[str, str]]] = {}
+        self._found_by_cordons: defaultdict[str, set[str]] = defaultdict(set)
+        """Uids of the pods that were on a node when it was cordoned, by its name."""
         self.unlisted: Mapping[str, KubeError] = {}
         """Namespaces ("" for all) of which something could not be listed, and the API server's answer."""
 
@@ -164,13 +167,28 @@ class Gatherer:
             if seen.uid not in there:
                 await self.look_at(key, (POD.kind, seen.name))
 
-    def stands_on(self, key: Key, nodes: frozenset[str]) -> bool:
-        """Whether a replica of the deployment is on one of the nodes."""
-        pods = (obj for (kind, _), obj in self._cache.children(key).items() if kind == POD.kind)
-        return any((pod.get("spec") or {}).get("nodeName") in nodes for pod in pods)
+    async def follow_cordons(self) -> set[Key]:
+        """Read which nodes are cordoned; returns the deployments for which that is news.
+
+        To be replaced are the replicas that a cordon finds on its node. One that comes there later tolerates it, or the cordon
+        has just been lifted: to replace that would bring the next one to the same place.
+        """
+        changed = await self.nodes.changed_cordons()
+        news = set()
+        for key in self._cache.deployments() if changed else ():
+            for (kind, _), pod in self._cache.children(key).items():
+                node = (pod.get("spec") or {}).get("nodeName") if kind == POD.kind else None
+                if node in changed:
+                    news.add(key)
+                    if node in self.nodes.cordoned:
+                        self._found_by_cordons[node].add(pod["metadata"]["uid"])
+        for node in changed - self.nodes.cordoned:
+            self._found_by_cordons.pop(node, None)
+        return news
 
     def _placed(self, replica: Replica) -> Replica:
-        return replace(replica, cordoned=True) if replica.node in self.nodes.cordoned else replica
+        found = replica.uid in self._found_by_cordons.get(replica.node, ())
+        return replace(replica, cordoned=True) if found else replica
 
     async def _other_budgets(self, namespace: str, children: Objects) -> tuple[Mapping[str, Any], ...]:
         """Those of others in the namespace; that the deployment's own is among them does not matter."""

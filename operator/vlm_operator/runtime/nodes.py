@@ -26,15 +26,22 @@ class Nodes:
         self._told = ""
         self.cordoned: frozenset[str] = frozenset()
         """Names of the nodes that are to be emptied."""
+        self.unread = ""
+        """Why that could not be read."""
 
     async def changed_cordons(self) -> frozenset[str]:
-        """Read which nodes are cordoned; the names of those that were not before, or are not any more."""
+        """Read which nodes are cordoned; the names of those that were not before, or are not any more.
+
+        Pods that come to such a node later are there in spite of its cordon: see `Gatherer.follow_cordons`.
+        """
         try:
             nodes, _ = await self._kube.list(NODE, namespace=None, fields="spec.unschedulable=true")
         except KubeError as error:
             # What may not be read is told where the nodes are read as a whole.
             log.debug("cordoned nodes cannot be read: %s", error)
+            self.unread = error.message
             return frozenset()
+        self.unread = ""
         before, self.cordoned = self.cordoned, frozenset(node["metadata"]["name"] for node in nodes)
         return before ^ self.cordoned
 

@@ -126,9 +126,7 @@ class Operator:
     async def _follow_cordons(self) -> None:
         """Have deployments with replicas on nodes that are to be emptied, or not any more, looked at."""
         while True:
-            changed = await self._gatherer.nodes.changed_cordons()
-            if changed:
-                self._enqueue({key for key in self._cache.deployments() if self._gatherer.stands_on(key, changed)})
+            self._enqueue(await self._gatherer.follow_cordons())
             await asyncio.sleep(CORDONS_READ_EVERY)
 
     async def _look(self, key: Key) -> float | None:

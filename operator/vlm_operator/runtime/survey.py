@@ -15,7 +15,7 @@ from vlm_operator.replicas.size import decide_size
 from vlm_operator.runtime.cache import Cache, Key
 from vlm_operator.runtime.files import UnusableInputError
 from vlm_operator.runtime.gather import Gatherer
-from vlm_operator.runtime.kinds import CHILDREN, NODE, VLM_DEPLOYMENT
+from vlm_operator.runtime.kinds import CHILDREN, VLM_DEPLOYMENT
 from vlm_operator.runtime.kube import LOG_SECONDS, Kube, KubeError
 from vlm_operator.runtime.observe import endpoint_slices, routed_uids, served_by
 from vlm_operator.runtime.pods import AT_ONCE, read_work
@@ -136,12 +136,10 @@ class _Surveyor:
             raise UnusableInputError(_unreadable(error)) from error
 
     async def _cordons(self) -> None:
-        try:
-            nodes, _ = await self._kube.list(NODE, namespace=None, fields="spec.unschedulable=true")
-        except KubeError as error:
-            self.unread.add(f"nodes cannot be read, so that cordons and GPUs per node do not count: {error.message}")
-        else:
-            self._gatherer.nodes.cordoned = frozenset(node["metadata"]["name"] for node in nodes)
+        await self._gatherer.follow_cordons()
+        if self._gatherer.nodes.unread:
+            why = self._gatherer.nodes.unread
+            self.unread.add(f"nodes cannot be read, so that cordons and GPUs per node do not count: {why}")
 
     async def _routed(self) -> frozenset[str] | None:
         try:

@@ -19,6 +19,7 @@ from vlm_operator.runtime.kinds import (
     CLAIM,
     CONFIG_MAP,
     CONTROLLER_REVISION,
+    NODE,
     POD,
     SERVICE,
     VLM_DEPLOYMENT,
@@ -479,3 +480,22 @@ async def test_a_second_budget_with_our_label_is_warned_of() -> None:
     house.api.hold(BUDGET, theirs, watched=True)
     await house.settled()
     assert "PodDisruptionBudget copy selects replicas" in house.condition_message("Accepted")
+
+
+async def test_a_replica_that_comes_to_a_node_that_is_cordoned_already_is_left_there() -> None:
+    house = await House(replicas=1, warmPool={"size": 1, "mode": "Standby"}).settled()
+    node = house.api.hold(NODE, {"metadata": {"name": "n"}, "spec": {"unschedulable": True}})
+    assert await house.gatherer.follow_cordons() == {KEY}
+    assert await house.gatherer.follow_cordons() == set(), "it is no news any more"
+    first = set(house.uids())
+    for _ in range(6):
+        await house.looks()
+        house.make_ready()
+    assert len(first & set(house.uids())) == 1, "the one on standby was replaced, the other drains"
+    second = house.uids()
+    for _ in range(6):
+        await house.looks()
+        house.make_ready()
+    assert house.uids() == second, "the one that came to the same node is not"
+    house.api.lose(NODE, node["metadata"]["name"], watched=False)
+    assert await house.gatherer.follow_cordons() == {KEY}
