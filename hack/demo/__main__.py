@@ -78,9 +78,10 @@ def show_the_pool(stage: Stage) -> None:
     say("* change the longest context: a new revision rolls out through the pool, without a further GPU")
     patch(stage, {"model": {"maxModelLen": 16384}})
     wait_until(lambda: revision(stage) != before, "a new revision is wanted")
-    most = roll_out(stage)
+    most, least = roll_out(stage)
     say(
-        f"    revision {before} -> {revision(stage)}: never more than {most} replicas with their GPUs, never fewer than 1 serving"
+        f"    revision {before} -> {revision(stage)}: never more than {most} replicas with their GPUs, never fewer than "
+        f"{least} serving"
     )
     good = revision(stage)
     say("* change to an argument with which the engine ends (here the imitated kubelet says so)")
@@ -89,6 +90,7 @@ def show_the_pool(stage: Stage) -> None:
     fail_pods_of(stage, revision(stage))
     wait_until(lambda: reason(stage, "Ready") == "RolledBack", "it is rolled back", timeout_seconds=PATIENCE)
     say(indented(condition(resource(stage), "Ready")["message"]))
+    say("* take the argument back, and all is Ready again")
     patch(stage, {"engine": {"args": None}})
     wait_until(
         lambda: is_true(stage, "Ready") and is_true(stage, "WarmPoolReady"), "all is well", timeout_seconds=PATIENCE
