@@ -1,5 +1,6 @@
 """What there is of a deployment, what the operator does next, and what it waits for: plain data, with its own sentences."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from vlm_operator.replicas.actions import Plan
@@ -7,13 +8,14 @@ from vlm_operator.replicas.facts import Decision, Facts, Replica
 from vlm_operator.replicas.ownership import Ownership
 from vlm_operator.replicas.times import timestamp
 from vlm_operator.status.census import count
-from vlm_operator.status.conditions import judge
+from vlm_operator.status.conditions import READY, WARM_POOL_READY, Verdict, judge
 
 
 def explain(facts: Facts, decision: Decision, plan: Plan) -> dict[str, Any]:
     """The explanation; None in it is unknown, or not there. Times are as Kubernetes writes them."""
     census = count(facts, decision)
     sizes, progress = plan.sizes, plan.progress
+    verdicts = judge(facts, decision, census, plan)
     gpus = {known.revision: known.gpus for known in facts.revisions}
     return {
         "name": facts.name,
@@ -31,14 +33,21 @@ def explain(facts: Facts, decision: Decision, plan: Plan) -> dict[str, Any]:
         },
         "conditions": [
             {"type": verdict.kind, "status": verdict.status, "reason": verdict.reason, "message": verdict.message}
-            for verdict in judge(facts, decision, census, plan)
+            for verdict in verdicts
         ],
         "rollout": {"phase": progress.phase, "message": progress.message} if progress is not None else None,
         "replicas": [_replica(replica, gpus.get(replica.revision)) for replica in facts.replicas if _is_ours(replica)],
         "next": [action.sentence for action in plan.actions],
-        "waitsFor": [{"reason": wait.reason, "message": wait.message} for wait in plan.waits],
+        "waitsFor": [{"reason": wait.reason, "message": wait.message} for wait in plan.waits] or _unfulfilled(verdicts),
         "nextLook": timestamp(plan.next_look) if plan.next_look is not None else None,
     }
+
+
+def _unfulfilled(verdicts: Iterable[Verdict]) -> list[dict[str, str]]:
+    """The condition that tells what is not as it should be, where the plan itself waits for nothing."""
+    kinds = {verdict.kind: verdict for verdict in verdicts if verdict.status == "False"}
+    told = [kinds[kind] for kind in (READY, WARM_POOL_READY) if kind in kinds]
+    return [{"reason": verdict.reason, "message": verdict.message} for verdict in told[:1]]
 
 
 def _is_ours(replica: Replica) -> bool:

@@ -59,6 +59,16 @@ async def test_what_is_done_next_is_told_before_it_is_done() -> None:
     assert (await explained(house))[0]["next"] == []
 
 
+async def test_what_is_not_there_yet_is_waited_for() -> None:
+    house = House(replicas=2)
+    await house.looks()
+    told, _ = await explained(house)
+    assert told["waitsFor"] == [{"reason": "Loading", "message": "0 of 2 replicas serve"}]
+    house.make_ready()
+    await house.looks()
+    assert (await explained(house))[0]["waitsFor"] == []
+
+
 async def test_requests_in_flight_are_read_through_the_api_server() -> None:
     house = await House(replicas=2).settled()
     first, second = house.pods()
