@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from random import Random
 
 import pytest
 
+from chance import seeds
 from cluster.support.edited import carry_out
 from cluster.support.operator import RunningOperator
 from cluster.support.reports import REPORTS
@@ -21,17 +21,16 @@ PATIENCE = 600.0
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
-        chance = Random(metafunc.config.option.fault_seed)
-        metafunc.parametrize("seed", sorted(chance.sample(range(1_000_000), SEQUENCES)))
+        metafunc.parametrize("seed", seeds(metafunc.config, SEQUENCES))
 
 
 @pytest.fixture(scope="module")
 def ended(plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[Mapping[int, Future[str]]]:
     """The ends of all sequences that are asked for."""
-    seeds = [item.callspec.params["seed"] for item in request.session.items if item.fspath == request.fspath]
+    wanted = [item.callspec.params["seed"] for item in request.session.items if item.fspath == request.fspath]
     RunningOperator(plane, "edits").start()
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield {seed: pool.submit(carry_out, plane, seed, patience_seconds=PATIENCE) for seed in seeds}
+        yield {seed: pool.submit(carry_out, plane, seed, patience_seconds=PATIENCE) for seed in wanted}
 
 
 def test_the_end_is_that_of_a_new_resource(

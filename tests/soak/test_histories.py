@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from random import Random
 
 import pytest
 
+from chance import seeds
 from cluster.support.reports import REPORTS
 from cluster.support.worlds import replay
 from controlplane import ControlPlane
@@ -22,16 +22,15 @@ PATIENCE = 600.0
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
-        chance = Random(metafunc.config.option.fault_seed)
-        metafunc.parametrize("seed", sorted(chance.sample(range(1_000_000), HISTORIES)))
+        metafunc.parametrize("seed", seeds(metafunc.config, HISTORIES))
 
 
 @pytest.fixture(scope="module")
 def replayed(plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[Mapping[int, Future[str]]]:
     """The ends of all histories that are asked for."""
-    seeds = [item.callspec.params["seed"] for item in request.session.items if item.fspath == request.fspath]
+    wanted = [item.callspec.params["seed"] for item in request.session.items if item.fspath == request.fspath]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield {s: pool.submit(replay, plane, s, events=EVENTS, patience_seconds=PATIENCE) for s in seeds}
+        yield {s: pool.submit(replay, plane, s, events=EVENTS, patience_seconds=PATIENCE) for s in wanted}
 
 
 def test_memory_and_api_server_agree_after_each_event(

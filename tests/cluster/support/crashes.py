@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, TypeVar
 
 from cluster.support.faults import NOTHING, Fault, faults
@@ -20,10 +19,9 @@ from cluster.support.invariants import Bounds
 from cluster.support.observer import Observer
 from cluster.support.operator import Deployments, Object, RunningOperator
 from cluster.support.scenarios import Scenario, has_settled, own_nodes, settle_on
-from cluster.support.story import NAME, GarbageCollector, new_namespace, picture, until_alike
-from controlplane import ControlPlane, wait_until
+from cluster.support.story import NAME, Teller, new_namespace, picture, until_alike
+from controlplane import wait_until
 from faultproxy import WRITES, Call, Crash, FaultProxy, Rule
-from installation import operator_kubeconfig
 from vlm_operator.runtime.kinds import WATCHED
 
 T = TypeVar("T")
@@ -99,17 +97,8 @@ def matrix(scenario: Scenario, writes: int, *, seed: int) -> list[Cell]:
     return alone + faulty
 
 
-class Crashes:
-    """Tells stories with a crash on one control plane, any number at a time."""
-
-    def __init__(self, plane: ControlPlane, *, seed: int, patience_seconds: float) -> None:
-        """`patience_seconds`: for the set-up, and for the end."""
-        self._plane = plane
-        self._kubeconfig = operator_kubeconfig(plane)
-        self._seed = seed
-        self._patience = patience_seconds
-        self._serial = count(1)
-        self._collector = GarbageCollector(plane.api)
+class Crashes(Teller):
+    """Tells stories with a crash."""
 
     def undisturbed(self, scenario: Scenario) -> Plain:
         """How it goes when nobody is killed. Raises AssertionError where that breaks a promise."""

@@ -8,14 +8,12 @@ import threading
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import count
 
 from cluster.support.faults import NOTHING, WRITING, Cell, Fault
 from cluster.support.operator import Deployments, Object, RunningOperator
-from cluster.support.story import PHASES, PODS_AT_MOST, GarbageCollector, new_namespace, until_alike, until_finished
+from cluster.support.story import PHASES, PODS_AT_MOST, Teller, new_namespace, until_alike, until_finished
 from controlplane import ControlPlane, wait_until
 from faultproxy import WRITES, Answer, Call, EventFault, FaultProxy
-from installation import operator_kubeconfig
 
 WRITES_AT_MOST = 3
 """Times as many writes as without a fault."""
@@ -34,19 +32,13 @@ class Report:
         return f"{self.cell!s:42} {self.writes:4} writes, at most {self.busiest_minute:3} in a minute"
 
 
-class Stories:
-    """Tells stories on one control plane, any number at a time."""
+class Stories(Teller):
+    """Tells stories with a fault."""
 
     def __init__(self, plane: ControlPlane, *, seed: int, patience_seconds: float) -> None:
-        """`patience_seconds`: for each phase."""
-        self._plane = plane
-        self._kubeconfig = operator_kubeconfig(plane)
-        self._seed = seed
-        self._patience = patience_seconds
-        self._serial = count(1)
+        super().__init__(plane, seed=seed, patience_seconds=patience_seconds)
         self._pictures: dict[str, Future[Object]] = {phase: Future() for phase in PHASES}
         self._plain: Future[Report] = Future()
-        self._collector = GarbageCollector(plane.api)
 
     def undisturbed(self) -> Report:
         """Tell the story that the others are compared with; they wait for it, phase by phase."""

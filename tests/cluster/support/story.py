@@ -5,12 +5,14 @@ import json
 import threading
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 import yaml
 
 from cluster.support.operator import GROUP, Deployments, Object, manifest
 from controlplane import Api, ApiError, ControlPlane, WaitTimeoutError, wait_until
+from installation import operator_kubeconfig
 from vlm_operator.api.names import AVAILABLE_AT, REVISION_LABEL, SLOT_LABEL
 
 NAME = "qwen"
@@ -112,6 +114,19 @@ class GarbageCollector:
     def _follows(self) -> bool:
         until_garbage_is_collected(self._api, "default")
         return True
+
+
+class Teller:
+    """Tells stories on one control plane, any number at a time; each has an operator, a proxy and a namespace of its own."""
+
+    def __init__(self, plane: ControlPlane, *, seed: int, patience_seconds: float) -> None:
+        """`patience_seconds`: for each step of a story."""
+        self._plane = plane
+        self._kubeconfig = operator_kubeconfig(plane)
+        self._seed = seed
+        self._patience = patience_seconds
+        self._serial = count(1)
+        self._collector = GarbageCollector(plane.api)
 
 
 def until_garbage_is_collected(api: Api, namespace: str) -> None:

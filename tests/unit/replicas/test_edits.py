@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import edits
+from chance import seeds
 from unit.replicas.examples import spec
 from unit.replicas.model_cluster import Cluster
 from vlm_operator.api.names import FAILED_REASON, SLOT_LABEL, revision_name
@@ -18,8 +19,7 @@ HISTORY = 5
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
-        chance = Random(metafunc.config.option.fault_seed)
-        metafunc.parametrize("seed", sorted(chance.sample(range(1_000_000), SEQUENCES)))
+        metafunc.parametrize("seed", seeds(metafunc.config, SEQUENCES))
 
 
 def of(resource: edits.Object) -> Cluster:
