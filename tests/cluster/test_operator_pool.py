@@ -203,15 +203,27 @@ def test_a_paused_rollout_waits_until_it_is_resumed(deployments: Deployments) ->
     assert not before & deployments.pods().keys()
 
 
-@pytest.mark.parametrize(("replicas", "evicted"), [(1, 1), (3, 1)])
-def test_evictions_take_one_replica_at_a_time(deployments: Deployments, replicas: int, evicted: int) -> None:
-    settled(deployments, replicas=replicas)
+@pytest.mark.parametrize(
+    ("replicas", "sections"),
+    [
+        (1, {}),
+        (3, {}),
+        (3, {"scaling": {"mode": "Active", "minReplicas": 1, "maxReplicas": 4}}),
+        (3, {"warmPool": {"size": 1, "mode": "InRotation"}}),
+    ],
+    ids=["one", "fixed", "scaled", "in rotation"],
+)
+def test_evictions_take_one_replica_at_a_time(
+    deployments: Deployments, replicas: int, sections: dict[str, Any]
+) -> None:
+    in_rotation = replicas + 1 if "warmPool" in sections else replicas
+    settled(deployments, replicas=replicas, **sections)
     path = f"/apis/policy/v1/namespaces/{deployments.namespace}/poddisruptionbudgets/qwen"
     budget = wait_until(
         lambda: deployments.api.get(path).get("status", {}).get("expectedPods") and deployments.api.get(path),
         "it counts",
     )
-    assert budget["spec"]["minAvailable"] == replicas - 1
+    assert budget["spec"]["minAvailable"] == in_rotation - 1
     done = 0
     for name in sorted(deployments.pods()):
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
@@ -221,8 +233,29 @@ def test_evictions_take_one_replica_at_a_time(deployments: Deployments, replicas
             assert "disruption budget" in str(error)  # noqa: PT017 -- some are evicted, some are not
         else:
             done += 1
-    assert done == evicted
+    assert done == 1
     deployments.until_ready()
+
+
+def test_what_drains_is_counted_out_of_the_budget(deployments: Deployments) -> None:
+    settled(deployments, replicas=3)
+    busy = [pod["status"]["podIP"] for pod in deployments.pods().values()]
+    for address in busy:
+        engines()[address].in_flight = 1
+    path = f"/apis/policy/v1/namespaces/{deployments.namespace}/poddisruptionbudgets/qwen"
+
+    def counted() -> tuple[int, ...]:
+        status = deployments.api.get(path).get("status", {})
+        return tuple(status.get(name, 0) for name in ("expectedPods", "currentHealthy", "disruptionsAllowed"))
+
+    wait_until(lambda: counted() == (3, 3, 1), "all are counted")
+    deployments.patch(replicas=2)
+    wait_until(lambda: named(deployments, "draining"), "one drains")
+    wait_until(lambda: counted() == (2, 2, 1), "it is not counted any more")
+    for address in busy:
+        engines().forget(address)
+    deployments.until_pods(lambda pods: len(pods) == 2, "has gone")
+    wait_until(lambda: "annotations" not in deployments.api.get(path)["metadata"], "nobody drains")
 
 
 def test_without_a_budget_there_is_none_and_the_rest_is_as_before(deployments: Deployments) -> None:

@@ -1,8 +1,9 @@
 """The objects of a deployment besides its pods and revisions, as manifests."""
 
+from collections.abc import Iterable
 from typing import Any
 
-from vlm_operator.api.names import child_labels, owner_reference, scripts_name, serving_selector
+from vlm_operator.api.names import OUT_OF_BUDGET, child_labels, owner_reference, scripts_name, serving_selector
 from vlm_operator.api.spec import Service
 from vlm_operator.engines.base import HTTP_PORT
 
@@ -24,15 +25,21 @@ def service_manifest(*, deployment: str, namespace: str, uid: str, service: Serv
     }
 
 
-def budget_manifest(*, deployment: str, namespace: str, uid: str, serving: int) -> dict[str, Any]:
+def budget_manifest(
+    *, deployment: str, namespace: str, uid: str, serving: int, draining: Iterable[str] = ()
+) -> dict[str, Any]:
     """The PodDisruptionBudget: evictions take one serving replica at a time, and those that are not ready at any time.
 
-    It is a number: a percentage would be asked of the scale subresource, which does not know of warm replicas.
+    It is a number: a percentage would be asked of the scale subresource, which does not know of warm replicas. `draining`:
+    names of the replicas that have left the rotation. Kubernetes does not see a pod leave by a change of its labels, and would
+    count it on; a change of the budget makes it count anew.
     """
+    left = ",".join(sorted(draining))
+    annotations = {"annotations": {OUT_OF_BUDGET: left}} if left else {}
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": _metadata(deployment, namespace, uid, name=deployment, component="disruption-budget"),
+        "metadata": _metadata(deployment, namespace, uid, name=deployment, component="disruption-budget") | annotations,
         "spec": {
             "minAvailable": max(0, serving - 1),
             "selector": {"matchLabels": serving_selector(deployment)},

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vlm_operator.api.names import AVAILABLE_AT, DEPLOYMENT_LABEL, FAILED_REASON
+from vlm_operator.api.names import AVAILABLE_AT, DEPLOYMENT_LABEL, DRAINING, FAILED_REASON
 from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.actions import Action, Create, Delete, Repair, Wait
 from vlm_operator.replicas.children import budget_manifest, scripts_manifest, service_manifest
@@ -70,7 +70,8 @@ def _wanted(
     if settings is not None:
         around.append(service_manifest(**place, service=settings.service))
         if settings.managed_budget:
-            around.append(budget_manifest(**place, serving=sizes.serving))
+            draining = (r.name for r in facts.replicas if r.live and r.role == DRAINING)
+            around.append(budget_manifest(**place, serving=sizes.serving, draining=draining))
     revision = _revision(facts, target.asked, settings, place)
     annotations = revision["metadata"]["annotations"]
     if verdict:

@@ -72,6 +72,19 @@ def test_what_is_right_is_left_alone() -> None:
     assert tend(complete()) == Surroundings()
 
 
+def test_the_budget_is_touched_when_replicas_leave_the_rotation_and_when_they_have_gone() -> None:
+    there = {r.name: r for r in (replica(0, role="draining"), replica(1, role="draining"), replica(2))}
+    (found,) = tend(complete(replicas=tuple(there.values()))).actions
+    assert isinstance(found, Repair)
+    assert found.patch["metadata"]["annotations"] == {"vlm.dev/draining": "m-new-0,m-new-1"}
+    touched = objects()
+    ours = {"manager": "vlm-operator", "fieldsV1": {"f:metadata": {"f:annotations": {"f:vlm.dev/draining": {}}}}}
+    touched[BUDGET]["metadata"] |= {"annotations": {"vlm.dev/draining": "m-new-0"}, "managedFields": [ours]}
+    (found,) = tend(complete(objects=touched)).actions
+    assert isinstance(found, Repair)
+    assert found.patch["metadata"]["annotations"] == {"vlm.dev/draining": None}
+
+
 EDITS: list[tuple[str, tuple[str, str], dict[str, Any], str]] = [
     ("the selector", SERVICE, {"spec": {"type": "ClusterIP", "ports": [], "selector": {}}}, "spec.selector of Service m"),
     ("the script", SCRIPTS, {"data": {"verify_engine.py": "exit(0)"}}, "data.verify_engine.py of ConfigMap m-engine-scripts"),
