@@ -443,7 +443,7 @@ async def test_what_the_operator_did_is_followed_by_the_next_step_without_any_ne
     house = await House(replicas=2).settled()
     house.edit(replicas=1)
     assert await house.look() == 0.0
-    assert await house.look() == READ_AGAIN
+    assert await house.looks() == READ_AGAIN
 
 
 async def test_what_is_undone_again_and_again_is_not_hurried() -> None:
