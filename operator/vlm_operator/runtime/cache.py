@@ -6,8 +6,7 @@ was deleted does not come back.
 
 import json
 import math
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
@@ -22,7 +21,7 @@ Key = tuple[str, str]
 Object = Mapping[str, Any]
 
 TOMBSTONES = 10_000
-"""Deleted objects that are remembered, so that a late answer about one does not bring it back."""
+"""Most deleted objects that are remembered, so that a late answer about one does not bring it back."""
 
 
 def key_of(kind: Kind, obj: Object) -> Key | None:
@@ -72,7 +71,9 @@ class Cache:
     def __init__(self) -> None:
         self._by_key: dict[Key, dict[tuple[str, str], _Held]] = {}
         self._place: dict[tuple[str, str, str], Key] = {}
-        self._tombstones: OrderedDict[str, float] = OrderedDict()
+        # In two halves, of which the older one goes as a whole.
+        self._buried: dict[str, float] = {}
+        self._buried_before: dict[str, float] = {}
 
     def deployment(self, key: Key) -> Object | None:
         """The VLMDeployment itself."""
@@ -97,7 +98,7 @@ class Cache:
         home = key or key_of(kind, obj)
         old_home = self._place.get(place)
         old = self._by_key.get(old_home, {}).get((kind.kind, metadata["name"])) if old_home else None
-        if version_of(obj) < self._tombstones.get(metadata.get("uid"), 0.0):
+        if version_of(obj) < self._buried_at(metadata.get("uid", "")):
             return set()
         asked_for = key is not None and key != old_home
         if old is not None and old.version >= version_of(obj) + asked_for:
@@ -126,9 +127,13 @@ class Cache:
         self._drop(place)
         return {home}
 
-    def replace(self, kind: Kind, items: Iterable[Object], *, version: int, namespace: str | None) -> set[Key]:
-        """Take in a whole list of a kind as of a resourceVersion; what is missing from it and not newer is gone."""
-        listed = {(obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj for obj in items}
+    def drop_unlisted(
+        self, kind: Kind, listed: Container[tuple[str, str]], *, version: int, namespace: str | None
+    ) -> set[Key]:
+        """Forget what a list of a kind as of a resourceVersion does not have, but for what is newer.
+
+        `listed`: namespace and name of each that it has. Returns the deployments for which that is news.
+        """
         news: set[Key] = set()
         for place, home in list(self._place.items()):
             if place[0] != kind.kind or (namespace and place[1] != namespace) or place[1:] in listed:
@@ -137,14 +142,16 @@ class Cache:
             if known.version <= version:
                 self._drop(place)
                 news.add(home)
-        for obj in listed.values():
-            news |= self.put(kind, obj)
         return news
 
     def _bury(self, uid: str, version: float) -> None:
-        self._tombstones[uid] = version
-        while len(self._tombstones) > TOMBSTONES:
-            self._tombstones.popitem(last=False)
+        if len(self._buried) >= TOMBSTONES // 2:
+            self._buried, self._buried_before = {}, self._buried
+        self._buried[uid] = version
+
+    def _buried_at(self, uid: str) -> float:
+        """The version from which on an object is no news that it lives; 0 for one that is not known as deleted."""
+        return self._buried.get(uid) or self._buried_before.get(uid, 0.0)
 
     def _drop(self, place: tuple[str, str, str]) -> None:
         home = self._place.pop(place, None)

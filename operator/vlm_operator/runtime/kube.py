@@ -11,7 +11,7 @@ import builtins
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
 import aiohttp
@@ -112,13 +112,23 @@ class Kube:
     ) -> tuple[list[Object], int]:
         """All objects of a kind with labels that its selector, or the given one, allows; the resourceVersion of the list."""
         items: list[Object] = []
+        version = 0
+        async for page, as_of in self.pages(kind, namespace=namespace, selector=selector, fields=fields):
+            items.extend(page)
+            version = as_of
+        return items, version
+
+    async def pages(
+        self, kind: Kind, *, namespace: str | None, selector: str = "", fields: str = ""
+    ) -> AsyncIterator[tuple[builtins.list[Object], int]]:
+        """The pages of a list, each with the resourceVersion of the whole, which is one state of the cluster."""
         selectors = {"labelSelector": selector or kind.selector, "fieldSelector": fields}
         query: dict[str, Any] = {"limit": PAGE} | {name: value for name, value in selectors.items() if value}
         while True:
             page = await self._call("GET", kind.path(namespace=namespace), query=query, verb="list", kind=kind.plural)
-            items.extend(page["items"])
+            yield page["items"], int(page["metadata"]["resourceVersion"])
             if not page["metadata"].get("continue"):
-                return items, int(page["metadata"]["resourceVersion"])
+                return
             query["continue"] = page["metadata"]["continue"]
 
     async def get(self, kind: Kind, *, namespace: str | None, name: str) -> Object | None:

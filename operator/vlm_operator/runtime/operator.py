@@ -3,12 +3,13 @@
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import random
 import signal
 import socket
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeVar
 
 import kopf
@@ -52,6 +53,8 @@ UNLISTED_RETRY = 10.0
 """Seconds between full lists, while a permission to list something is missing."""
 RESYNC_RETRY = 10.0
 """Seconds after a full list that failed, where full lists are not more frequent anyway."""
+LISTED = (*CHILDREN, VLM_DEPLOYMENT)
+"""The children come first: a deployment must not be seen without its pods."""
 
 
 class Operator:
@@ -83,6 +86,9 @@ class Operator:
         )
         self._neighbours = neighbours
         self._acts = False
+        self._namespaces: tuple[str | None, ...] = settings.namespaces or (None,)
+        self._refused: dict[Kind, dict[str, KubeError]] = {}
+        """Namespaces in which a kind must not be listed."""
         self._listing = asyncio.Lock()
         self._list_at = 0.0
         self._synced = asyncio.Event()
@@ -99,9 +105,18 @@ class Operator:
         news = self._cache.remove(kind, obj) if event == "DELETED" else self._cache.put(kind, obj)
         self._enqueue(news)
 
-    def take_in(self, kind: Kind, namespace: str | None, items: list[dict[str, Any]], version: int) -> None:
-        """Take in a list as of a resourceVersion."""
-        self._enqueue(self._cache.replace(kind, items, version=version, namespace=namespace))
+    async def take_in(
+        self, kind: Kind, namespace: str | None, pages: AsyncIterator[tuple[list[dict[str, Any]], int]]
+    ) -> int:
+        """Take in a list page by page; returns its resourceVersion."""
+        listed, version = set[tuple[str, str]](), 0
+        async for items, as_of in pages:
+            version = as_of
+            for obj in items:
+                listed.add((obj["metadata"]["namespace"], obj["metadata"]["name"]))
+                self._enqueue(self._cache.put(kind, obj))
+        self._enqueue(self._cache.drop_unlisted(kind, listed, version=version, namespace=namespace))
+        return version
 
     async def work(self) -> None:
         """Fill the cache, then work for ever. Nothing is planned before every watched kind was listed once."""
@@ -148,7 +163,7 @@ class Operator:
     async def _first_list(self) -> None:
         while True:
             try:
-                await self._list()
+                await self._list(*LISTED)
             except KubeError as error:
                 missing = error.code == 404
                 what = "the CustomResourceDefinition vlmdeployments.vlm.dev" if missing else f"the API server ({error})"
@@ -157,57 +172,66 @@ class Operator:
                 self.health.waiting_for = what
                 await asyncio.sleep(CRD_RETRY)
             else:
+                self._synced_all()
                 log.info("%d VLMDeployments found", sum(1 for _ in self._cache.deployments()))
                 self._enqueue(set(self._cache.deployments()))
                 return
 
     async def _resync(self) -> None:
-        pause = self._settings.resync_seconds
+        """List everything again and again: a kind at a time, since all at once would keep the operator busy for seconds."""
         while True:
-            if self._gatherer.unlisted:
-                pause = min(pause, UNLISTED_RETRY)
-            await asyncio.sleep(pause * (1 + random.random() / 5))  # noqa: S311 # jitter
-            pause = self._settings.resync_seconds
-            try:
-                await self._list()
-            except KubeError as error:
-                log.warning("the full list failed: %s", error)
-                pause = min(pause, RESYNC_RETRY)
+            for kind in LISTED:
+                await self._list_soon(kind)
+            changed = await self._gatherer.budgets.changed(self._namespaces)
+            self._enqueue({key for key in self._cache.deployments() if key[0] in changed})
+            self._synced_all()
 
-    async def _list(self) -> None:
-        """List everything: one list at a time, and none before the time that the API server asks for."""
+    async def _list_soon(self, kind: Kind) -> None:
+        """List a kind when it is its turn, and try until that is done."""
+        while True:
+            seconds = min(self._settings.resync_seconds, UNLISTED_RETRY if self._gatherer.unlisted else math.inf)
+            await asyncio.sleep(seconds / len(LISTED) * (1 + random.random() / 5))  # noqa: S311 # jitter
+            try:
+                await self._list(kind)
+            except KubeError as error:
+                log.warning("the full list of %s failed: %s", kind.plural, error)
+                await asyncio.sleep(min(self._settings.resync_seconds, RESYNC_RETRY))
+            else:
+                return
+
+    async def _list(self, *kinds: Kind) -> None:
+        """List kinds: one list at a time, and none before the time that the API server asks for."""
         async with self._listing:
             await asyncio.sleep(self._list_at - asyncio.get_running_loop().time())
             try:
-                await self._list_all()
+                for kind in kinds:
+                    await self._list_all(kind)
             except KubeError as error:
                 self._list_at = asyncio.get_running_loop().time() + error.retry_after
                 raise
+        self._tell_unlisted()
 
-    async def _list_all(self) -> None:
-        """List every watched kind. The children come first: a deployment must not be seen without its pods.
+    async def _list_all(self, kind: Kind) -> None:
+        """List a kind. Namespaces in which it must not be listed are left out, and the others are served."""
+        refused: dict[str, KubeError] = {}
+        for namespace in self._namespaces:
+            try:
+                await self.take_in(kind, namespace, self._kube.pages(kind, namespace=namespace))
+            except KubeError as error:
+                if not error.refusal.lacks_permission:
+                    raise
+                refused[namespace or ""] = error
+        self._refused[kind] = refused
 
-        Namespaces in which something must not be listed are left out, and the others are served.
-        """
-        namespaces, unlisted = self._settings.namespaces or (None,), dict[str, KubeError]()
-        for kind in (*CHILDREN, VLM_DEPLOYMENT):
-            for namespace in namespaces:
-                try:
-                    items, version = await self._kube.list(kind, namespace=namespace)
-                except KubeError as error:
-                    if not error.refusal.lacks_permission:
-                        raise
-                    unlisted.setdefault(namespace or "", error)
-                else:
-                    self.take_in(kind, namespace, items, version)
-        changed = await self._gatherer.budgets.changed(namespaces)
-        self._enqueue({key for key in self._cache.deployments() if key[0] in changed})
-        self._remember(unlisted)
-        none = len(unlisted) == len(namespaces)
+    def _synced_all(self) -> None:
+        unlisted = self._gatherer.unlisted
+        none = len(unlisted) == len(self._namespaces)
         self.health.synced(lacking="; ".join(error.refusal.sentence for error in unlisted.values()) if none else "")
 
-    def _remember(self, unlisted: dict[str, KubeError]) -> None:
+    def _tell_unlisted(self) -> None:
         """Remember what could not be listed, and tell it once."""
+        refused = (refused for kind in reversed(LISTED) if (refused := self._refused.get(kind)))
+        unlisted = {namespace: error for errors in refused for namespace, error in errors.items()}
         before, self._gatherer.unlisted = self._gatherer.unlisted, unlisted
         for namespace, error in unlisted.items():
             if namespace not in before or before[namespace].message != error.message:

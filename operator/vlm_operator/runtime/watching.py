@@ -16,6 +16,7 @@ from kopf._cogs.structs.references import Insights, Namespace, Resource  # no pu
 from vlm_operator.runtime import telemetry
 from vlm_operator.runtime.forgetful import NoProgress, NothingHandled
 from vlm_operator.runtime.kinds import VLM_DEPLOYMENT, WATCHED, Kind
+from vlm_operator.runtime.kube import PAGE
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +28,8 @@ RETRIES = (1.0, 1.0, 2.0, 3.0, 5.0)
 
 Feed = Callable[[Kind, str | None, dict[str, Any]], None]
 """Takes the kind, the type of the event and the object."""
-Listed = Callable[[Kind, str | None, list[dict[str, Any]], int], None]
-"""Takes the kind, the namespace (None for all), all objects and the resourceVersion of the list."""
+Intake = Callable[[Kind, str | None, AsyncIterator[tuple[list[dict[str, Any]], int]]], Awaitable[int]]
+"""Takes the kind, the namespace (None for all) and the pages of a list with its resourceVersion, which it returns."""
 
 _fetch_objs = fetching.fetch_objs
 
@@ -54,7 +55,7 @@ def _register(registry: kopf.OperatorRegistry, kind: Kind, feed: Feed) -> None:
     kopf.on.event(kind.group, kind.version, kind.plural, id=f"watch-{kind.plural}", registry=registry)(handle)
 
 
-def take_lists(listed: Listed) -> None:
+def take_lists(take_in: Intake) -> None:
     """Have each list with which kopf opens a watch taken in as a whole, and no object of it handled.
 
     For kopf each is an event with a task of its own, which with thousands of objects takes longer than all else at a start;
@@ -65,14 +66,19 @@ def take_lists(listed: Listed) -> None:
 
     async def fetch_objs(*, resource: Resource, namespace: Namespace, **options: Any) -> AsyncIterator[Any]:
         kind = kinds.get((resource.group, resource.version, resource.plural))
-        pages = [page async for page in _fetch_objs(resource=resource, namespace=namespace, **options)]
-        items = [dict(obj) for found, _ in pages for obj in found]
-        version = next((version for _, version in pages), "")
+        pages = _fetch_objs(resource=resource, namespace=namespace, **options)
         if kind is not None:
-            listed(kind, namespace, items, int(version or 0))
-        yield ([] if kind is not None else items), version
+            yield [], str(await take_in(kind, namespace, _plain(pages)))
+            return
+        async for page in pages:
+            yield page
 
     fetching.fetch_objs = fetch_objs
+
+
+async def _plain(pages: AsyncIterator[Any]) -> AsyncIterator[tuple[list[dict[str, Any]], int]]:
+    async for items, version in pages:
+        yield items, int(version or 0)
 
 
 class _ForEver:
@@ -116,6 +122,7 @@ def settings_for() -> kopf.OperatorSettings:
     settings.process.ultimate_exiting_timeout = None  # the process goes on when kopf has ended
     settings.queueing.exit_timeout = 0.5
     settings.queueing.idle_timeout = 0.5  # each object that changes has a task for as long: thousands at a start
+    settings.watching.chunk_size = PAGE
     settings.networking.error_backoffs = _ForEver()
     settings.persistence.diffbase_storage = NothingHandled()
     settings.persistence.progress_storage = NoProgress()

@@ -37,6 +37,15 @@ def filled(*pods: dict[str, Any]) -> Cache:
     return cache
 
 
+def listed(cache: Cache, *pods: dict[str, Any], namespace: str | None = None) -> set[tuple[str, str]]:
+    """The news of a list of pods as of version 8."""
+    news: set[tuple[str, str]] = set()
+    for obj in pods:
+        news |= cache.put(POD, obj)
+    places = {(obj["metadata"]["namespace"], obj["metadata"]["name"]) for obj in pods}
+    return news | cache.drop_unlisted(POD, places, version=8, namespace=namespace)
+
+
 def versions(cache: Cache, key: tuple[str, str] = M) -> dict[str, str]:
     return {name: obj["metadata"]["resourceVersion"] for (_, name), obj in cache.children(key).items()}
 
@@ -168,7 +177,7 @@ def test_also_one_that_is_labelled_as_somebody_elses() -> None:
 def test_a_list_replaces_what_is_older() -> None:
     cache = filled(pod(5), pod(5, name="m-new-1", uid="q"), pod(9, name="m-new-2", uid="r"))
     cache.put(SERVICE, service(1, label="m"))
-    news = cache.replace(POD, [pod(6), pod(7, name="m-new-3", uid="t", label="other")], version=8, namespace=None)
+    news = listed(cache, pod(6), pod(7, name="m-new-3", uid="t", label="other"))
     assert news == {M, OTHER}
     assert versions(cache) == {"m-new-0": "6", "m-new-2": "9", "m": "1"}, "m-new-2 is newer than the list"
     assert versions(cache, OTHER) == {"m-new-3": "7"}
@@ -176,13 +185,13 @@ def test_a_list_replaces_what_is_older() -> None:
 
 def test_a_list_without_news_is_none() -> None:
     cache = filled(pod(5))
-    assert cache.replace(POD, [pod(5)], version=8, namespace=None) == set()
-    assert cache.replace(POD, [pod(4)], version=8, namespace=None) == set()
+    assert listed(cache, pod(5)) == set()
+    assert listed(cache, pod(4)) == set()
 
 
 def test_a_list_of_one_namespace_leaves_the_others_alone() -> None:
     cache = filled(pod(5), pod(5, namespace="elsewhere", uid="q"))
-    assert cache.replace(POD, [], version=8, namespace="models") == {M}
+    assert listed(cache, namespace="models") == {M}
     assert versions(cache, ("elsewhere", "m")) == {"m-new-0": "5"}
 
 

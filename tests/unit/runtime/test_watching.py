@@ -9,7 +9,7 @@ from kopf._cogs.clients import fetching  # no public name
 from kopf._cogs.structs.references import Resource
 
 from vlm_operator.runtime import watching
-from vlm_operator.runtime.kinds import CHILDREN, POD
+from vlm_operator.runtime.kinds import CHILDREN, POD, Kind
 from vlm_operator.runtime.watching import settings_for, take_lists
 
 
@@ -31,7 +31,7 @@ def test_the_server_selects_what_is_watched() -> None:
     assert {selectors[kind.group, kind.version, kind.plural] for kind in CHILDREN} == {"vlm.dev/deployment"}
 
 
-async def test_what_kopf_lists_is_taken_in_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_kopf_lists_is_taken_in_by_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     pages = [([{"name": "a"}, {"name": "b"}], "7"), ([{"name": "c"}], "7")]
 
     async def fetch(**_: Any) -> AsyncIterator[Any]:
@@ -41,10 +41,15 @@ async def test_what_kopf_lists_is_taken_in_as_a_whole(monkeypatch: pytest.Monkey
     monkeypatch.setattr(fetching, "fetch_objs", fetch)
     monkeypatch.setattr(watching, "_fetch_objs", fetch)
     taken: list[tuple[Any, ...]] = []
-    take_lists(lambda *one: taken.append(one))
+
+    async def take_in(kind: Kind, namespace: str | None, found: AsyncIterator[Any]) -> int:
+        taken.append((kind, namespace, *[page async for page in found]))
+        return 7
+
+    take_lists(take_in)
     pod, node = Resource("", "v1", "pods"), Resource("", "v1", "nodes")
     assert [page async for page in fetching.fetch_objs(resource=pod, namespace="models")] == [([], "7")]
-    assert taken == [(POD, "models", [{"name": "a"}, {"name": "b"}, {"name": "c"}], 7)]
-    (others,) = [page async for page in fetching.fetch_objs(resource=node, namespace=None)]
-    assert len(others[0]) == 3, "what is not ours stays with kopf"
+    assert taken == [(POD, "models", (pages[0][0], 7), (pages[1][0], 7))]
+    others = [page async for page in fetching.fetch_objs(resource=node, namespace=None)]
+    assert others == pages, "what is not ours stays with kopf"
     assert len(taken) == 1
