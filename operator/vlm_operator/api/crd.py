@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from vlm_operator.api import GROUP, KIND, PLURAL, VERSION
+from vlm_operator.api import GROUP, KIND, PLURAL, SHORT_NAME, VERSION
 from vlm_operator.api.base import Rule
 from vlm_operator.api.names import NAME_MESSAGE, NAME_PATTERN
 from vlm_operator.api.schema import structural_schema, validation
@@ -53,7 +53,7 @@ def crd() -> dict[str, Any]:
                 "listKind": f"{KIND}List",
                 "plural": PLURAL,
                 "singular": KIND.lower(),
-                "shortNames": ["vlmd"],
+                "shortNames": [SHORT_NAME],
                 "categories": ["vlm"],
             },
             "scope": "Namespaced",

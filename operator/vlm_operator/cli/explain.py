@@ -11,8 +11,10 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from vlm_operator.api import GROUP, KIND, PLURAL, SHORT_NAME
 from vlm_operator.cli.listing import table
 from vlm_operator.replicas.times import epoch
+from vlm_operator.runtime.cache import Key
 from vlm_operator.runtime.connection import StartError, connect, namespace_of
 from vlm_operator.runtime.files import UnusableInputError
 from vlm_operator.runtime.kube import Kube
@@ -21,6 +23,7 @@ from vlm_operator.runtime.survey import Survey, survey
 from vlm_operator.sizing.catalogue.loading import Catalogue
 from vlm_operator.status.explanation import explain
 
+_KINDS = {"", SHORT_NAME, KIND.lower(), PLURAL, f"{PLURAL}.{GROUP}", f"{KIND.lower()}.{GROUP}"}
 _UNITS = ((86400, "d"), (3600, "h"), (60, "m"))
 
 
@@ -29,7 +32,7 @@ def answer(options: argparse.Namespace, catalogue: Catalogue) -> str:
     # What the operator would log of a look is part of the answer.
     logging.getLogger("vlm_operator").addHandler(logging.NullHandler())
     now = time.time()
-    data = _as_data(asyncio.run(_look(options, catalogue, now=now)))
+    data = _as_data(*asyncio.run(_look(options, catalogue, now=now)))
     if options.output == "json":
         return json.dumps(data, indent=2) + "\n"
     if options.output == "yaml":
@@ -37,7 +40,7 @@ def answer(options: argparse.Namespace, catalogue: Catalogue) -> str:
     return "".join(f"{line}\n" for line in lines(data, now=now))
 
 
-async def _look(options: argparse.Namespace, catalogue: Catalogue, *, now: float) -> Survey:
+async def _look(options: argparse.Namespace, catalogue: Catalogue, *, now: float) -> tuple[Survey, Key]:
     try:
         settings = Settings(kubeconfig=options.kubeconfig, context=options.context)
         namespace = options.namespace or namespace_of(settings)
@@ -49,14 +52,31 @@ async def _look(options: argparse.Namespace, catalogue: Catalogue, *, now: float
         raise UnusableInputError(str(error)) from error
     kube = Kube(configuration)
     try:
-        return await survey(kube, (namespace, options.name), catalogue, now=now)
+        key = namespace, _name(options.name)
+        return await survey(kube, key, catalogue, now=now), key
     finally:
         await kube.close()
 
 
-def _as_data(found: Survey) -> dict[str, Any]:
+def _name(given: str) -> str:
+    """The name, which may stand behind the kind as kubectl takes it."""
+    kind, _, name = given.rpartition("/")
+    if kind.lower() not in _KINDS:
+        raise UnusableInputError(f"{given} is not the name of a VLMDeployment; give NAME, or {SHORT_NAME}/NAME")
+    return name
+
+
+def _as_data(found: Survey, key: Key) -> dict[str, Any]:
     if found.facts is None or found.decision is None or found.plan is None:
-        return {"next": [], "waitsFor": [], "deleted": True}
+        namespace, name = key
+        return {
+            "name": name,
+            "namespace": namespace,
+            "deleted": True,
+            "left": list(found.left),
+            "next": [],
+            "waitsFor": [],
+        }
     data = explain(found.facts, found.decision, found.plan)
     return data | {"unread": list(found.unread), "doubts": list(doubts(found, data))}
 
@@ -78,6 +98,13 @@ def doubts(found: Survey, data: dict[str, Any]) -> Iterator[str]:
             f"the operator says Accepted={accepted}: it is of another version, or has further models and GPUs; "
             "give the same to this command with --catalogue"
         )
+    for condition in data["conditions"]:
+        operator = told.get(condition["type"], {})
+        if condition["status"] == "Unknown" != operator.get("status", "Unknown"):
+            yield (
+                f"the operator, with rights of its own, says {condition['type']}={operator['status']}: "
+                f"{operator.get('message', '')}"
+            )
     if found.plan is not None and any(replica.in_flight is None for replica in found.plan.undecided):
         yield "which replica drains is decided by their requests in flight, which are not known here"
 
@@ -85,12 +112,16 @@ def doubts(found: Survey, data: dict[str, Any]) -> Iterator[str]:
 def lines(data: dict[str, Any], *, now: float) -> Iterator[str]:
     """The explanation as text."""
     if "deleted" in data:
-        yield "it is being deleted: the operator does nothing, its objects go with it"
+        yield f"{data['name']} in namespace {data['namespace']} is being deleted"
+        yield "The operator does nothing any more, its objects go with it"
+        yield f"What is left: {', '.join(data['left'])}" if data["left"] else "No replica is left"
         return
     yield f"{data['name']} in namespace {data['namespace']}, revision {data['revision'] or 'none'}"
     size = data["size"]
     counts = (
-        f"; {size['serving']} serve, {size['warm']} on standby, at most {size['ceiling']}" if size["serving"] else ""
+        f"; {size['serving']} to serve, {size['warm']} to stand by, at most {size['ceiling']} in all"
+        if size["serving"]
+        else ""
     )
     yield f"Size: {size['message']}{counts}"
     if data["rollout"] is not None:
@@ -98,11 +129,14 @@ def lines(data: dict[str, Any], *, now: float) -> Iterator[str]:
     yield ""
     yield from _replicas(data["replicas"], now=now)
     yield ""
+    told: dict[str, str] = {}
     for condition in data["conditions"]:
-        yield f"{condition['type']}={condition['status']} {condition['reason']}: {condition['message']}"
+        message, kind = condition["message"], condition["type"]
+        yield f"{kind}={condition['status']} {condition['reason']}: {_once(message, told)}"
+        told.setdefault(message, kind)
     yield ""
     yield from _listed("What the operator does next", data["next"])
-    yield from _listed("What it waits for", [wait["message"] for wait in data["waitsFor"]])
+    yield from _listed("What it waits for", [_once(wait["message"], told) for wait in data["waitsFor"]])
     for title, key in (("What could not be read", "unread"), ("But", "doubts")):
         if data[key]:
             yield from _listed(title, data[key])
@@ -130,6 +164,11 @@ def _replicas(replicas: list[dict[str, Any]], *, now: float) -> Iterator[str]:
         if trouble is not None:
             advice = f"; {trouble['advice']}" if trouble["advice"] else ""
             yield f"{replica['name']}: {trouble['reason']}: {trouble['message']}{advice}"
+
+
+def _once(message: str, told: dict[str, str]) -> str:
+    """A message, or where it stands already. `told`: the condition of each message."""
+    return f"what {told[message]} says" if message in told else message
 
 
 def _listed(title: str, sentences: list[str]) -> Iterator[str]:

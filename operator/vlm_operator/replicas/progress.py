@@ -67,7 +67,8 @@ def progress_of(facts: Facts, target: Target, sizes: Sizes, rules: Rules, *, now
         kept = "spec.rollout.paused keeps the others as they are"
         return replace(under_way, phase=PAUSED, message=f"{under_way.message}; {kept}")
     if waiting_since is not None:
-        return replace(under_way, phase=WAITING_FOR_GPU) if _waits_for_gpu(facts, new, now=now) else under_way
+        waits = _waits_for_node(facts, new, now=now) and (facts.claim is None or facts.claim.exists)
+        return replace(under_way, phase=WAITING_FOR_GPU) if waits else under_way
     return _judged(under_way, facts, target, new, rules, now=now)
 
 
@@ -102,7 +103,7 @@ def _clock(facts: Facts, target: Target, new: list[Replica], *, now: float) -> t
     # An operator that has just started has not seen what happened meanwhile.
     since = (epoch(noted.get("lastProgressTime")) or now) if not facts.memory.recalled else now
     waited_since = epoch(noted.get("waitingSince"))
-    waits = target.paused or _waits_for_gpu(facts, new, now=now) or not _is_tried(facts, target, new)
+    waits = target.paused or _waits_for_node(facts, new, now=now) or not _is_tried(facts, target, new)
     if waited_since is not None and not waits:
         since += max(0.0, now - waited_since)
     since = max([since, *(r.ready_since for r in new if r.ready_since is not None)])
@@ -117,7 +118,7 @@ def _is_tried(facts: Facts, target: Target, new: list[Replica]) -> bool:
     return failed or any(r.scheduled and not r.ready for r in new)
 
 
-def _waits_for_gpu(facts: Facts, new: list[Replica], *, now: float) -> bool:
+def _waits_for_node(facts: Facts, new: list[Replica], *, now: float) -> bool:
     """Whether no node takes the replicas that are to come, as the scheduler says."""
     loading = [r for r in new if not r.ready]
     refused = any(not r.scheduled and r.trouble is not None for r in loading)

@@ -16,7 +16,7 @@ def decide_size(facts: Facts) -> Decision:
     """The size in force."""
     if not facts.accepted or facts.spec is None:
         kept = _in_force(facts)
-        return Decision(replicas=kept, reason=FROZEN, message=f"the spec is refused; {kept} replicas stay")
+        return Decision(replicas=kept, reason=FROZEN, message=f"the spec is refused; the size stays {kept}")
     asked, scaling = facts.spec.replicas, facts.spec.scaling
     if scaling is None or scaling.mode == "Advisory" or asked == 0:
         return Decision(replicas=asked, reason=AS_SPECIFIED, message=f"spec.replicas is {asked}")

@@ -15,7 +15,7 @@ from vlm_operator.replicas.size import decide_size
 from vlm_operator.runtime.cache import Cache, Key
 from vlm_operator.runtime.files import UnusableInputError
 from vlm_operator.runtime.gather import Gatherer
-from vlm_operator.runtime.kinds import CHILDREN, VLM_DEPLOYMENT
+from vlm_operator.runtime.kinds import CHILDREN, POD, VLM_DEPLOYMENT
 from vlm_operator.runtime.kube import LOG_SECONDS, Kube, KubeError
 from vlm_operator.runtime.observe import endpoint_slices, routed_uids, served_by
 from vlm_operator.runtime.pods import AT_ONCE, read_work
@@ -32,6 +32,8 @@ class Survey:
     plan: Plan | None
     unread: tuple[str, ...]
     """What could not be read, as sentences."""
+    left: tuple[str, ...] = ()
+    """Pods that are left of a deployment that is being deleted."""
 
 
 async def survey(kube: Kube, key: Key, catalogue: Catalogue, *, now: float) -> Survey:
@@ -41,7 +43,8 @@ async def survey(kube: Kube, key: Key, catalogue: Catalogue, *, now: float) -> S
     surveyor = _Surveyor(kube, cache, key, catalogue)
     facts = await surveyor.facts(now=now)
     if facts is None:
-        return Survey(facts=None, decision=None, plan=None, unread=())
+        left = tuple(name for kind, name in sorted(cache.children(key)) if kind == POD.kind)
+        return Survey(facts=None, decision=None, plan=None, unread=(), left=left)
     decision = decide_size(facts)
     made = plan(facts, decision, now=now)
     if await surveyor.found_strangers(made):
@@ -73,8 +76,14 @@ async def _fill(kube: Kube, cache: Cache, key: Key) -> None:
 def _unreadable(error: KubeError) -> str:
     if error.code == 404:
         return f"the cluster does not know VLMDeployments ({error.message}); install the operator with its CRD first"
-    way_out = "; ask for the permission, or use another --context" if error.code == 403 else ""
+    way_out = _WAYS_OUT.get(error.code, "")
     return f"the deployment cannot be read: {error.message}{way_out}"
+
+
+_WAYS_OUT = {
+    401: "; the API server does not know these credentials: log in again, or use another --context",
+    403: "; ask for the permission, or use another --context",
+}
 
 
 class _Surveyor:

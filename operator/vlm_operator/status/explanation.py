@@ -36,7 +36,11 @@ def explain(facts: Facts, decision: Decision, plan: Plan) -> dict[str, Any]:
             for verdict in verdicts
         ],
         "rollout": {"phase": progress.phase, "message": progress.message} if progress is not None else None,
-        "replicas": [_replica(replica, gpus.get(replica.revision)) for replica in facts.replicas if _is_ours(replica)],
+        "replicas": [
+            _replica(replica, gpus.get(replica.revision))
+            for replica in sorted(facts.replicas, key=_place)
+            if _is_ours(replica)
+        ],
         "next": [action.sentence for action in plan.actions],
         "waitsFor": [{"reason": wait.reason, "message": wait.message} for wait in plan.waits] or _unfulfilled(verdicts),
         "nextLook": timestamp(plan.next_look) if plan.next_look is not None else None,
@@ -48,6 +52,10 @@ def _unfulfilled(verdicts: Iterable[Verdict]) -> list[dict[str, str]]:
     kinds = {verdict.kind: verdict for verdict in verdicts if verdict.status == "False"}
     told = [kinds[kind] for kind in (READY, WARM_POOL_READY) if kind in kinds]
     return [{"reason": verdict.reason, "message": verdict.message} for verdict in told[:1]]
+
+
+def _place(replica: Replica) -> tuple[str, int]:
+    return replica.revision, replica.slot
 
 
 def _is_ours(replica: Replica) -> bool:

@@ -2,9 +2,12 @@
 
 import pytest
 
+from unit.replicas.examples import NOW, facts, pending, stored
 from unit.replicas.model_cluster import QUOTA, Cluster, Pod, new_cluster
 from vlm_operator.engines.failures import Waiting
-from vlm_operator.replicas.facts import Trouble
+from vlm_operator.replicas.facts import Claim, Trouble
+from vlm_operator.replicas.plan import plan
+from vlm_operator.replicas.size import decide_size
 
 
 def serving(**sections: object) -> Cluster:
@@ -429,3 +432,13 @@ def test_sick_replicas_on_standby_are_replaced_one_at_a_time() -> None:
     cluster.settle(rounds=80)
     assert not any(pod.name in cluster.pods and cluster.pods[pod.name] is pod for pod in warm)
     assert cluster.condition("WarmPoolReady")["status"] == "True"
+
+
+@pytest.mark.parametrize(("exists", "phase"), [(True, "WaitingForGPU"), (False, "RollingOut")])
+def test_where_the_claim_is_missing_no_gpu_is_waited_for(exists: bool, phase: str) -> None:
+    trouble = Trouble(reason="Unschedulable", message="no node takes it")
+    stuck = pending(revision=stored().revision, trouble=trouble)
+    known = facts(claim=Claim(name="models", exists=exists), replicas=(stuck,), revisions=(stored(),))
+    progress = plan(known, decide_size(known), now=NOW).progress
+    assert progress is not None
+    assert progress.phase == phase

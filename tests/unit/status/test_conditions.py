@@ -196,7 +196,7 @@ def test_what_the_user_must_mend_comes_before_what_takes_time() -> None:
 def test_turned_off_says_by_what() -> None:
     assert judged(of=spec(replicas=0))["Available"].message == "spec.replicas is 0: everything is turned off"
     off = judged(**(REFUSED | {"status": {"desiredReplicas": 0}}))["Available"].message
-    assert off == "the spec is refused; 0 replicas stay: everything is turned off"
+    assert off == "the spec is refused; the size stays 0: everything is turned off"
 
 
 def test_a_replica_that_is_not_routed_to_does_not_serve() -> None:
