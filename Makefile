@@ -42,7 +42,7 @@ cluster-down: $(READY) ## stop the control plane to play with
 # -- checks ------------------------------------------------------------------------------------------------------------
 .PHONY: test
 test: tools unit ## all tests: units, then the real API server, then the chart
-	@$(BIN)/python -m pytest tests/cluster tests/chart
+	@$(BIN)/python -m pytest tests/cluster tests/chart -n 2 --dist loadfile
 
 .PHONY: test-engine
 test-engine: $(READY) ## vLLM's own parser and configuration judge the rendered arguments (needs the network and 6 GB)

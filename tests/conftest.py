@@ -1,5 +1,7 @@
 """Options of the test run, how Hypothesis works in it, and what tests have to report at its end."""
 
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -24,6 +26,18 @@ def pytest_report_header(config: pytest.Config) -> str:
 def pytest_configure(config: pytest.Config) -> None:
     """Nothing to report yet."""
     config.stash[REPORTS] = []
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where several processes share the tests: hand over what those of this one have reported."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["reports"] = session.config.stash[REPORTS]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take it over."""
+    node.config.stash[REPORTS] += getattr(node, "workeroutput", {}).get("reports", [])
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
