@@ -20,7 +20,7 @@ from vlm_operator.runtime.kube import Kube, KubeError, Object
 
 log = logging.getLogger(__name__)
 
-CALLS_AT_ONCE = 32
+CALLS_AT_ONCE = 16
 """Writes in flight for all deployments together."""
 
 Call = Callable[[], Awaitable[None]]
