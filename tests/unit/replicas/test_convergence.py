@@ -121,6 +121,10 @@ class Operations(RuleBasedStateMachine):
     def change_the_rest(self, shape: dict[str, Any]) -> None:
         self.cluster.edit(rest=spec(**shape))
 
+    @rule(paused=st.booleans())
+    def pause_or_go_on(self, paused: bool) -> None:
+        self.cluster.pause(paused)
+
     # -- the world -----------------------------------------------------------------------------------------------------
     @rule(seconds=st.sampled_from([1, 30, 90, 700, 2000]))
     def time_passes(self, seconds: int) -> None:
@@ -157,6 +161,15 @@ class Operations(RuleBasedStateMachine):
     @rule(choice=choices)
     def an_engine_does_not_tell_its_work(self, choice: int) -> None:
         self.chosen(choice).readable = False
+
+    @precondition(has_pods)
+    @rule(choice=choices, sick=st.sampled_from(["", "it does not answer"]))
+    def one_does_not_answer_when_it_is_verified_again(self, choice: int, sick: str) -> None:
+        self.chosen(choice).sick = sick
+
+    @rule(full=st.booleans())
+    def no_node_takes_one_more(self, full: bool) -> None:
+        self.cluster.full = full
 
     @rule(cordoned=st.booleans())
     def a_node_is_cordoned(self, cordoned: bool) -> None:
@@ -207,10 +220,11 @@ class Operations(RuleBasedStateMachine):
         if not hasattr(self, "cluster"):
             return
         cluster = self.cluster
-        cluster.refuse, cluster.lose_answers, cluster.cordoned = None, False, set()
+        cluster.refuse, cluster.lose_answers, cluster.cordoned, cluster.full = None, False, set(), False
+        cluster.pause(False)
         cluster.unseen.clear()
         for pod in cluster.pods.values():
-            pod.work, pod.readable = 0, True
+            pod.work, pod.readable, pod.sick = 0, True, ""
         cluster.settle(rounds=QUIET_ROUNDS)
         sizes = self.sizes()
         assert len(cluster.pods) == len(cluster.ready()) == sizes.total
