@@ -47,6 +47,8 @@ RESTART_AFTER = 1.0
 """Seconds until everything is started again after the watches ended."""
 CORDONS_READ_EVERY = 15.0
 """Seconds between two looks at which nodes are cordoned."""
+WATCHES_LIST_WITHIN = 3.0
+"""Seconds without a list by a watch, after which the operator lists by itself, and tells what is wrong."""
 CRD_RETRY = 2.0
 """Seconds between tries of the first full list, while the API server or the CRD is missing."""
 UNLISTED_RETRY = 10.0
@@ -89,6 +91,9 @@ class Operator:
         self._namespaces: tuple[str | None, ...] = settings.namespaces or (None,)
         self._refused: dict[Kind, dict[str, KubeError]] = {}
         """Namespaces in which a kind must not be listed."""
+        self._taken: set[tuple[Kind, str | None]] = set()
+        """Kinds and namespaces that were listed once, be it by the watches."""
+        self._all_taken = asyncio.Event()
         self._listing = asyncio.Lock()
         self._list_at = 0.0
         self._synced = asyncio.Event()
@@ -116,11 +121,16 @@ class Operator:
                 listed.add((obj["metadata"]["namespace"], obj["metadata"]["name"]))
                 self._enqueue(self._cache.put(kind, obj))
         self._enqueue(self._cache.drop_unlisted(kind, listed, version=version, namespace=namespace))
+        self._taken.add((kind, namespace))
+        if len(self._taken) == len(LISTED) * len(self._namespaces):
+            self._all_taken.set()
         return version
 
     async def work(self) -> None:
         """Fill the cache, then work for ever. Nothing is planned before every watched kind was listed once."""
-        await self._first_list()
+        if not await self._watches_have_listed():
+            await self._first_list()
+        self._found()
         self._synced.set()
         await asyncio.gather(self._resync(), self._act())
 
@@ -135,6 +145,7 @@ class Operator:
         self._acts = True
         # The watches may be behind the last deeds of another operator.
         await self._first_list()
+        self._found()
         workers = [self._queue.work(self._look, on_error=self._complain) for _ in range(self._settings.workers)]
         await asyncio.gather(*workers, self._observer.verify(), self._follow_cordons())
 
@@ -172,10 +183,21 @@ class Operator:
                 self.health.waiting_for = what
                 await asyncio.sleep(CRD_RETRY)
             else:
-                self._synced_all()
-                log.info("%d VLMDeployments found", sum(1 for _ in self._cache.deployments()))
-                self._enqueue(set(self._cache.deployments()))
                 return
+
+    async def _watches_have_listed(self) -> bool:
+        """Wait for the lists with which the watches open, as long as one follows the other; returns whether all came."""
+        before, wanted = -1, len(LISTED) * len(self._namespaces)
+        while before < len(self._taken) < wanted:
+            before = len(self._taken)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._all_taken.wait(), WATCHES_LIST_WITHIN)
+        return len(self._taken) == wanted
+
+    def _found(self) -> None:
+        self._synced_all()
+        log.info("%d VLMDeployments found", sum(1 for _ in self._cache.deployments()))
+        self._enqueue(set(self._cache.deployments()))
 
     async def _resync(self) -> None:
         """List everything again and again: a kind at a time, since all at once would keep the operator busy for seconds."""
