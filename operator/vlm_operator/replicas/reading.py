@@ -27,6 +27,11 @@ from vlm_operator.replicas.trouble import NOTHING, trouble_of
 ENDED_PHASES = frozenset({"Failed", "Succeeded"})
 
 
+def is_live(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod neither goes nor has ended."""
+    return "deletionTimestamp" not in pod["metadata"] and (pod.get("status") or {}).get("phase") not in ENDED_PHASES
+
+
 def read_replica(
     pod: Mapping[str, Any],
     *,

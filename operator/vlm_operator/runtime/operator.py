@@ -18,6 +18,7 @@ from kopf._cogs.structs.references import Insights  # no public name, see `watch
 
 from vlm_operator import __version__
 from vlm_operator.api.names import NAMESPACES
+from vlm_operator.replicas.reading import is_live
 from vlm_operator.runtime import telemetry
 from vlm_operator.runtime.apply import Applier
 from vlm_operator.runtime.cache import Cache, Key
@@ -26,7 +27,7 @@ from vlm_operator.runtime.forgetful import NoMemories
 from vlm_operator.runtime.gather import Gatherer
 from vlm_operator.runtime.health import Health
 from vlm_operator.runtime.installations import annotation
-from vlm_operator.runtime.kinds import CHILDREN, VLM_DEPLOYMENT, Kind
+from vlm_operator.runtime.kinds import CHILDREN, POD, VLM_DEPLOYMENT, Kind
 from vlm_operator.runtime.kube import NOT_DONE, Kube, KubeError
 from vlm_operator.runtime.lease import Durations, Lease
 from vlm_operator.runtime.neighbours import Neighbours
@@ -108,7 +109,8 @@ class Operator:
     def feed(self, kind: Kind, event: str | None, obj: dict[str, Any]) -> None:
         """Take in one watch event."""
         news = self._cache.remove(kind, obj) if event == "DELETED" else self._cache.put(kind, obj)
-        self._enqueue(news)
+        # What was lost is replaced before anything is told of others.
+        self._enqueue(news, first=kind is POD and (event == "DELETED" or not is_live(obj)))
 
     async def take_in(
         self, kind: Kind, namespace: str | None, pages: AsyncIterator[tuple[list[dict[str, Any]], int]]
@@ -261,9 +263,9 @@ class Operator:
         served_again = before.keys() - unlisted.keys()
         self._enqueue({key for key in self._cache.deployments() if served_again & {"", key[0]}})
 
-    def _enqueue(self, keys: set[Key]) -> None:
+    def _enqueue(self, keys: set[Key], *, first: bool = False) -> None:
         for key in keys if self._acts else ():
-            self._queue.add(key)
+            self._queue.add(key, first=first)
 
 
 async def run(settings: Settings, catalogue: Catalogue) -> None:

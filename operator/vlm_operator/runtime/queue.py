@@ -1,7 +1,8 @@
 """The work queue: which deployment is looked at next.
 
 A key is queued at most once, worked on by one worker at a time, and queued again when it was touched meanwhile. Failed
-keys come back with exponential backoff and jitter, others at the time that their last look asked for.
+keys come back with exponential backoff and jitter, others at the time that their last look asked for. Keys that cannot wait
+go before all others.
 """
 
 import asyncio
@@ -22,10 +23,13 @@ class WorkQueue(Generic[K]):
     """Keys to be worked on."""
 
     def __init__(self, *, jitter: Callable[[], float] = random.random) -> None:
+        self._first: deque[K] = deque()
         self._order: deque[K] = deque()
+        """What is not queued any more was taken by way of the other, and is passed over."""
         self._queued: dict[K, float] = {}
         self._working: set[K] = set()
-        self._touched: set[K] = set()
+        self._touched: dict[K, bool] = {}
+        """Whether it cannot wait."""
         self._failures: dict[K, int] = {}
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._held: set[K] = set()
@@ -36,13 +40,13 @@ class WorkQueue(Generic[K]):
         """How many keys wait."""
         return len(self._queued)
 
-    def add(self, key: K) -> None:
-        """Queue a key now; one that is held comes at its time."""
+    def add(self, key: K, *, first: bool = False) -> None:
+        """Queue a key now, before all others where it cannot wait; one that is held comes at its time."""
         if key in self._working:
-            self._touched.add(key)
-        elif key not in self._queued and key not in self._held:
-            self._queued[key] = asyncio.get_running_loop().time()
-            self._order.append(key)
+            self._touched[key] = first or self._touched.get(key, False)
+        elif key not in self._held and (first or key not in self._queued):
+            self._queued.setdefault(key, asyncio.get_running_loop().time())
+            (self._first if first else self._order).append(key)
             self._something.set()
         telemetry.QUEUE_DEPTH.set(len(self._queued))
 
@@ -78,7 +82,7 @@ class WorkQueue(Generic[K]):
                 hold = on_error(key, error)
                 later = max(hold, self._backoff(key))
                 # The retry covers whatever came meanwhile; coming back at once would defeat the backoff.
-                self._touched.discard(key)
+                self._touched.pop(key, None)
                 if hold:
                     self._held.add(key)
             finally:
@@ -90,19 +94,25 @@ class WorkQueue(Generic[K]):
             self.forget_timer(key)
         else:
             self.add_later(key, later)
-        if key in self._touched:
-            self._touched.discard(key)
-            self.add(key)
+        first = self._touched.pop(key, None)
+        if first is not None:
+            self.add(key, first=first)
 
     async def _take(self) -> K:
-        while not self._order:
+        while (key := self._next()) is None:
             self._something.clear()
             await self._something.wait()
-        key = self._order.popleft()
         del self._queued[key]
         self._working.add(key)
         telemetry.QUEUE_DEPTH.set(len(self._queued))
         return key
+
+    def _next(self) -> K | None:
+        while order := self._first or self._order:
+            key = order.popleft()
+            if key in self._queued:
+                return key
+        return None
 
     def _due(self, key: K) -> None:
         self._timers.pop(key, None)

@@ -100,6 +100,56 @@ def test_keys_are_worked_on_in_the_order_of_their_coming_and_once() -> None:
     run(story())
 
 
+def test_what_cannot_wait_goes_first_and_once() -> None:
+    async def story() -> None:
+        async with Workshop() as shop:
+            for key in "abc":
+                shop.queue.add(key)
+            for key in "cdc":
+                shop.queue.add(key, first=True)
+            assert len(shop.queue) == 4
+            await asyncio.sleep(1)
+            assert shop.keys() == ["c", "d", "a", "b"]
+            shop.queue.add("c")
+            await asyncio.sleep(1)
+            assert shop.keys()[4:] == ["c"]
+
+    run(story())
+
+
+def test_what_cannot_wait_goes_first_also_after_it_was_at_work() -> None:
+    async def slowly(_: str) -> None:
+        await asyncio.sleep(10)
+
+    async def story() -> None:
+        async with Workshop(handle=slowly) as shop:
+            shop.queue.add("a")
+            await asyncio.sleep(1)
+            for key in "bc":
+                shop.queue.add(key)
+            shop.queue.add("a", first=True)
+            shop.queue.add("a")
+            await asyncio.sleep(100)
+            assert shop.keys() == ["a", "a", "b", "c"]
+
+    run(story())
+
+
+def test_what_cannot_wait_waits_out_its_backoff() -> None:
+    async def fails(_: str) -> float | None:
+        raise OSError("no")
+
+    async def story() -> None:
+        async with Workshop(handle=fails, hold=50.0) as shop:
+            shop.queue.add("a")
+            await asyncio.sleep(1)
+            shop.queue.add("a", first=True)
+            await asyncio.sleep(45)
+            assert shop.times("a") == [0]
+
+    run(story())
+
+
 def test_one_key_is_never_with_two_workers_and_different_keys_are() -> None:
     at_work: list[str] = []
     together: set[tuple[str, ...]] = set()
