@@ -275,8 +275,10 @@ def test_on_a_lost_node_nothing_moves_until_it_returns(control_plane: ControlPla
     pods.until_ready("engine")
     control_plane.lose_node("gpu-a100")
     try:
-        pods.delete("engine", grace_seconds=1)
+        # By then the imitated kubelet has heard of it.
         control_plane.wait_for_node("gpu-a100", ready=False, timeout=40)
+        pods.delete("engine", grace_seconds=1)
+        time.sleep(3)
         assert pods.get("engine")["metadata"]["deletionTimestamp"]
     finally:
         control_plane.return_node("gpu-a100")
