@@ -60,7 +60,7 @@ class _Held:
         return cls(text, obj["metadata"].get("uid", ""), version_of(obj))
 
 
-@lru_cache(maxsize=256)  # one look reads the same objects several times
+@lru_cache(maxsize=512)  # one look reads the same objects several times
 def _read(text: str) -> Object:
     return cast("Object", json.loads(text))
 
@@ -83,6 +83,10 @@ class Cache:
     def children(self, key: Key) -> Mapping[tuple[str, str], Object]:
         """Every other object of the deployment, by kind and name."""
         return {place: _read(held.text) for place, held in self._by_key.get(key, {}).items() if place[0] != KIND}
+
+    def uids(self, key: Key) -> set[str]:
+        """The uids of all of them, and of the deployment."""
+        return {held.uid for held in self._by_key.get(key, {}).values()}
 
     def deployments(self) -> Iterator[Key]:
         """The keys of all VLMDeployments."""

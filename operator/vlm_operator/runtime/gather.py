@@ -11,6 +11,7 @@ from vlm_operator.engines.base import Engine
 from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.budgets import overlapping_budgets
 from vlm_operator.replicas.evaluate import Judgement, evaluate, findings_that_count
+from vlm_operator.replicas.evidence import Evidence
 from vlm_operator.replicas.facts import Claim, Facts, GpuNode, Replica, Seen, StoredRevision
 from vlm_operator.replicas.load_time import short_deadline
 from vlm_operator.replicas.ownership import Ownership, ownership
@@ -63,6 +64,8 @@ class Gatherer:
         self.budgets = ForeignBudgets(kube)
         self._claims: dict[tuple[str, str], _Known] = {}
         self._evidence = EvidenceReader(kube, look_again=look_again, patience=patience)
+        self._pods: dict[Key, dict[str, tuple[object, Replica | None]]] = {}
+        """What was read of each pod, by its uid, and what it was read from."""
         self._strangers: dict[Key, set[tuple[str, str]]] = {}
         self._found_by_cordons: defaultdict[str, set[str]] = defaultdict(set)
         """Uids of the pods that were on a node when it was cordoned, by its name."""
@@ -80,6 +83,7 @@ class Gatherer:
         resource = self._cache.deployment(key)
         if resource is None or resource["metadata"].get("deletionTimestamp"):
             self._strangers.pop(key, None)
+            self._pods.pop(key, None)
             self._evidence.forget(key)
             return None
         unlisted = self.unlisted.get(key[0]) or self.unlisted.get("")
@@ -93,11 +97,7 @@ class Gatherer:
         revisions = _revisions(children, deployment=key[1], uid=uid)
         engines = {known.revision: engine(known.resolved.inputs.engine.type) for known in revisions}
         read = await self._evidence.read(key, _our_pods(children, engines, deployment=key[1], uid=uid))
-        pods = (
-            read_replica(obj, deployment=key[1], uid=uid, engines=engines, read=read)
-            for (kind, _), obj in children.items()
-            if kind == POD.kind
-        )
+        pods = self._replicas(key, children, uid=uid, engines=engines, read=read)
         replicas = tuple(sorted((self._placed(pod) for pod in pods if pod is not None), key=lambda pod: pod.name))
         return Facts(
             name=key[1],
@@ -120,6 +120,28 @@ class Gatherer:
             claim=claim,
             status=resource.get("status") or {},
         )
+
+    def _replicas(
+        self,
+        key: Key,
+        children: Objects,
+        *,
+        uid: str,
+        engines: Mapping[str, Engine],
+        read: Mapping[str, Evidence],
+    ) -> Iterator[Replica | None]:
+        """The pods as replicas. Of many most are as they were at the last look, and so is what was read of them."""
+        before, self._pods[key] = self._pods.get(key, {}), {}
+        for (kind, _), pod in children.items():
+            if kind != POD.kind:
+                continue
+            metadata = pod["metadata"]
+            of = (metadata["resourceVersion"], uid, engines, read.get(metadata["uid"]))
+            known, replica = before.get(metadata["uid"], (None, None))
+            if known != of:
+                replica = read_replica(pod, deployment=key[1], uid=uid, engines=engines, read=read)
+            self._pods[key][metadata["uid"]] = (of, replica)
+            yield replica
 
     async def look_at(self, key: Key, place: tuple[str, str]) -> None:
         """Read an object whose name we need and that no watch shows, and keep an eye on it."""
@@ -162,7 +184,7 @@ class Gatherer:
             await self.look_at(key, place)
 
     async def _look_for(self, key: Key, expected: Iterable[Seen]) -> None:
-        there = {obj["metadata"]["uid"] for obj in self._cache.children(key).values()}
+        there = self._cache.uids(key)
         for seen in expected:
             if seen.uid not in there:
                 await self.look_at(key, (POD.kind, seen.name))
