@@ -1,9 +1,31 @@
 """The decision on the size of a deployment."""
 
-from vlm_operator.scaling.decision import Decision
+from dataclasses import dataclass, replace
+from math import ceil
+
+from vlm_operator.scaling import corroborate, hpa, pace, trust, wording
+from vlm_operator.scaling.bounds import bounds_of, standby_of
+from vlm_operator.scaling.capacity import assumptions, horizon_seconds
+from vlm_operator.scaling.decision import Candidate, Decision, Limit, Reason, Stage
+from vlm_operator.scaling.observe import Totals, observe
 from vlm_operator.scaling.policy import Policy
+from vlm_operator.scaling.schedules import floor_of
 from vlm_operator.scaling.signals import Signals
 from vlm_operator.scaling.state import State
+from vlm_operator.scaling.work import stages_of
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Proposal:
+    """What is wanted, before bounds, windows and pace."""
+
+    replicas: int
+    reason: Reason
+    binding: str = ""
+    stages: tuple[Stage, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    measured: bool = True
+    """Whether it follows from what was measured: others are not remembered."""
 
 
 def decide(policy: Policy, state: State, signals: Signals, now: float) -> tuple[Decision, State]:
@@ -17,4 +39,158 @@ def decide(policy: Policy, state: State, signals: Signals, now: float) -> tuple[
     Advisory mode (`policy.advisory`) it is only shown. A size above the ceiling is cut at once whatever the signals say;
     the replicas that go finish their requests first.
     """
-    raise NotImplementedError
+    state, totals = observe(policy, state, signals, now)
+    floor = floor_of(policy.schedules, now, state.windows.floor)
+    state = replace(state, windows=replace(pace.noticed(state.windows, size=signals.size, now=now), floor=floor))
+    proposal = _proposal(policy, state, totals, signals, now)
+    if proposal.measured:
+        keep = policy.tuning.history_seconds
+        windows = pace.recorded(state.windows, wanted=proposal.replicas, now=now, keep_seconds=keep)
+        state = replace(state, windows=windows)
+    bounds = bounds_of(policy, floor)
+    steps = _Steps(size=bounds.clamp(signals.size), replicas=proposal.replicas)
+    if bounds.clamp(steps.replicas) < steps.size:
+        _freeze(steps, policy, state, totals, proposal, now=now)
+    if proposal.measured:
+        _hold(steps, policy, state, now=now)
+    steps.to(max(steps.replicas, bounds.least), bounds.why)
+    steps.to(min(steps.replicas, bounds.most), Reason.CEILING)
+    changes = state.windows.changes
+    steps.to(pace.paced(policy.behavior, changes, size=steps.size, wanted=steps.replicas, now=now), Reason.PACE)
+    decision = Decision(
+        replicas=steps.replicas,
+        standby=standby_of(policy, steps.replicas),
+        needed=_needed(policy, proposal, steps.replicas),
+        wanted=proposal.replicas,
+        reason=steps.limits[-1].name if steps.limits else proposal.reason,
+        message="",
+        binding=proposal.binding,
+        front_end_bound=corroborate.front_end_bound(policy, state.learned, proposal.stages, totals),
+        stages=proposal.stages,
+        candidates=proposal.candidates,
+        limits=tuple(steps.limits),
+        flaws=totals.flaws,
+        assumed=assumptions(policy, state.learned) if policy.work_based else (),
+    )
+    return replace(decision, message=wording.sentence(decision)), state
+
+
+def _proposal(policy: Policy, state: State, totals: Totals, signals: Signals, now: float) -> Proposal:
+    """What the work and the targets ask for."""
+    candidates = hpa.candidates_of(policy, signals, state.windows.seen, now)
+    return (_by_work if policy.work_based else _by_targets)(policy, state, totals, signals, candidates, now=now)
+
+
+def _by_targets(
+    policy: Policy,
+    state: State,
+    totals: Totals,
+    signals: Signals,
+    candidates: tuple[Candidate, ...],
+    *,
+    now: float,
+) -> Proposal:
+    asked = hpa.largest(candidates, signals.size)
+    if asked is None:
+        return _unmeasured(policy, state, totals, signals.size, candidates, now=now)
+    reason = Reason.TARGET if asked[0] != signals.size else Reason.WITHIN_TOLERANCE
+    return Proposal(replicas=asked[0], reason=reason, binding=asked[1], candidates=candidates)
+
+
+def _by_work(
+    policy: Policy,
+    state: State,
+    totals: Totals,
+    signals: Signals,
+    candidates: tuple[Candidate, ...],
+    *,
+    now: float,
+) -> Proposal:
+    if totals.blind or not state.windows.lane.rates:
+        return _unmeasured(policy, state, totals, signals.size, candidates, now=now)
+    stages = counting = stages_of(policy, state, totals, signals.held)
+    candidates = corroborate.corroborated(policy, candidates, stages, totals.ready)
+    if corroborate.gpus_idle(policy, signals, totals, now):
+        counting = tuple(stage for stage in stages if stage.name is Reason.FRONT_END)
+    most = max(counting, key=lambda stage: stage.need, default=None)
+    need, reason = (most.need, most.name) if most is not None else (0.0, Reason.FLOOR)
+    proposal = Proposal(
+        replicas=max(0, ceil(need - policy.tuning.round_down)),
+        reason=reason,
+        binding=str(reason) if most is not None else "",
+        stages=stages,
+        candidates=candidates,
+    )
+    return _at_least(proposal, candidates)
+
+
+def _unmeasured(
+    policy: Policy, state: State, totals: Totals, size: int, candidates: tuple[Candidate, ...], *, now: float
+) -> Proposal:
+    """Without any sample the size stays or grows; targets on what does not come from the engines may raise it, too."""
+    least = trust.blind_floor(policy, state, totals, now)
+    reason = Reason.BLIND if state.windows.wanted else Reason.WARMING_UP
+    proposal = Proposal(replicas=max(size, least), reason=reason, candidates=candidates, measured=False)
+    return _at_least(proposal, candidates) if policy.work_based else proposal
+
+
+def _at_least(proposal: Proposal, candidates: tuple[Candidate, ...]) -> Proposal:
+    """The proposal, or the largest of the candidates where that is more."""
+    said = [(one.replicas, one.name) for one in candidates if one.replicas is not None]
+    replicas, name = max(said, key=lambda asked: asked[0], default=(0, ""))
+    if replicas <= proposal.replicas:
+        return proposal
+    return replace(proposal, replicas=replicas, reason=Reason.TARGET, binding=name, measured=True)
+
+
+class _Steps:
+    """The way from what is wanted to the size, with what changed it. `size` is the one in force, within bounds."""
+
+    def __init__(self, *, size: int, replicas: int) -> None:
+        self.size, self.replicas = size, replicas
+        self.limits: list[Limit] = []
+
+    def to(self, replicas: int, name: Reason) -> None:
+        """Let something change it."""
+        if replicas != self.replicas:
+            self.limits.append(Limit(name=name, before=self.replicas, after=replicas))
+            self.replicas = replicas
+
+
+def _freeze(steps: _Steps, policy: Policy, state: State, totals: Totals, proposal: Proposal, *, now: float) -> None:
+    """Nothing goes down on signals or windows that lack something."""
+    down_seconds = _down_window(policy, state)
+    frozen = trust.freeze(policy, state, totals, proposal.candidates, down_seconds=down_seconds, now=now)
+    if frozen is not None:
+        steps.to(steps.size, frozen)
+
+
+def _hold(steps: _Steps, policy: Policy, state: State, *, now: float) -> None:
+    """The safest of the sizes that were wanted lately."""
+    steady = pace.stabilized(
+        state.windows.wanted,
+        size=steps.size,
+        wanted=steps.replicas,
+        up_seconds=policy.behavior.up.window_seconds or 0.0,
+        down_seconds=_down_window(policy, state),
+        now=now,
+    )
+    steps.to(steady, Reason.HELD)
+
+
+def _down_window(policy: Policy, state: State) -> float:
+    """Seconds over which the greatest size wanted is kept."""
+    given, tuning = policy.behavior.down.window_seconds, policy.tuning
+    if given is not None:
+        return given
+    return max(tuning.hold_least_seconds, tuning.hold_horizons * horizon_seconds(policy, state.learned))
+
+
+def _needed(policy: Policy, proposal: Proposal, replicas: int) -> int:
+    """Those that carry the load: what is above them is headroom, warm in the sense of a pool in rotation."""
+    if not policy.work_based or policy.pool.standby or not policy.pool.size:
+        return replicas
+    load = max((ceil(stage.level + stage.drain - policy.tuning.round_down) for stage in proposal.stages), default=0)
+    # Where nothing is measured the pool counts as it does elsewhere: on top of what carries the load.
+    load = load if proposal.stages else replicas - policy.pool.size
+    return min(replicas, max(policy.min_replicas, load))

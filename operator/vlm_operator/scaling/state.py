@@ -7,10 +7,15 @@ they were taken. Nothing scales down until they are complete.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from vlm_operator.scaling.policy import Schedule
+from vlm_operator.scaling.reading import Flaws
 from vlm_operator.scaling.signals import Sample
+
+STARTS_KEPT = 16
+"""Start times that are remembered."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,7 +31,7 @@ class Rate:
         return self.work / self.seconds if self.seconds > 0 else 0.0
 
     def plus(self, work: float, seconds: float, *, keep: float) -> "Rate":
-        """With a further measurement."""
+        """With a further measurement, and that share of the older ones."""
         return Rate(work=self.work * keep + work, seconds=self.seconds * keep + seconds)
 
 
@@ -50,13 +55,30 @@ class Learned:
     """How long the last replicas took to start, in seconds."""
 
     def as_json(self) -> dict[str, Any]:
-        """For the status."""
-        raise NotImplementedError
+        """For the status: at most 2 KB."""
+        return {
+            "since": self.since,
+            "until": self.until,
+            "gains": [_short(gain) for gain in self.gains] if self.gains else None,
+            "lane": [_short(self.lane.work), _short(self.lane.seconds)],
+            "frontEnd": [_short(self.front_end.work), _short(self.front_end.seconds)],
+            "frontEndBusy": [_short(self.front_end_busy.work), _short(self.front_end_busy.seconds)],
+            "starts": list(self.starts),
+        }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Learned":
-        """As it was stored; what cannot be read is learned anew."""
-        raise NotImplementedError
+        """As it was stored. What cannot be read is learned anew."""
+        gains = _numbers(stored.get("gains"))
+        return cls(
+            since=_number(stored.get("since")),
+            until=_number(stored.get("until")) or 0.0,
+            gains=(gains[0], gains[1]) if len(gains) == 2 and min(gains) > 0 else None,
+            starts=tuple(int(seconds) for seconds in _numbers(stored.get("starts")))[-STARTS_KEPT:],
+            lane=_rate(stored.get("lane")),
+            front_end=_rate(stored.get("frontEnd")),
+            front_end_busy=_rate(stored.get("frontEndBusy")),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,8 +86,9 @@ class Seen:
     """What the windows know of one replica."""
 
     sample: Sample
-    """The newest that was counted."""
-    interval_seconds: float = 0.0
+    """The newest that was counted, with None for figures that cannot be relied on."""
+    flaws: Flaws = ()
+    """What was wrong with it, and with the time since the one before."""
     lane_rate: float | None = None
     """Prompt tokens per second that came in; None: not known yet."""
     image_rate: float | None = None
@@ -101,19 +124,65 @@ class Floor:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Mix:
+    """What requests are like: work and requests, older ones forgotten bit by bit."""
+
+    tokens: float = 0.0
+    begun: float = 0.0
+    """Requests whose prompt was worked off."""
+    images: float = 0.0
+    entered: float = 0.0
+    """Requests that the front end handed to the engine."""
+
+    @property
+    def tokens_per_request(self) -> float:
+        """Prompt tokens."""
+        return self.tokens / max(1.0, self.begun)
+
+    @property
+    def images_per_request(self) -> float:
+        """Images, videos and sounds."""
+        return self.images / max(1.0, self.entered)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Increment:
+    """How far the load rose from one bin on, within the time that a new replica takes, in work per second."""
+
+    rise: float
+    level: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class History:
+    """Load of one stage by bin, oldest first, and what follows from it."""
+
+    rates: tuple[float, ...] = ()
+    """Work per second that came in."""
+    increments: tuple[Increment, ...] = ()
+    growth: float = 0.0
+    """To be expected until a new replica serves: in replicas, for a level of one; grows with its square root."""
+    dispersion: float = 0.0
+    """Variance of the work that comes in, over its mean: the size of its lumps."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Windows:
     """What is rebuilt. Bins lie on multiples of the scrape interval since the epoch, so that a restart finds the same."""
 
+    since: float | None = None
+    """When these windows begin."""
     seen: Mapping[str, Seen] = field(default_factory=dict)
     """By uid."""
-    first_bin: int | None = None
+    mix: Mix = field(default_factory=Mix)
     bin: int | None = None
-    """Number of the newest complete bin."""
-    lane: tuple[float, ...] = ()
-    """Prompt tokens per second that came in, by bin."""
-    images: tuple[float, ...] = ()
-    targets: tuple[Run, ...] = ()
-    """Sizes that were wanted."""
+    """Number of the newest bin."""
+    lane: History = field(default_factory=History)
+    front_end: History = field(default_factory=History)
+    late: tuple[float, float] | None = None
+    """Share of late requests at the last bin, by lane and by front end."""
+    wanted: tuple[Run, ...] = ()
+    """Sizes that were wanted, within bounds."""
     changes: tuple[Change, ...] = ()
     """Of the size in force."""
     size: int | None = None
@@ -131,3 +200,22 @@ class State:
 
 NEW = State()
 """Of a deployment that nothing is known of yet. After a restart: `State(learned=Learned.from_json(stored))`."""
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.6g}")
+
+
+def _number(stored: object) -> float | None:
+    usable = isinstance(stored, int | float) and not isinstance(stored, bool) and isfinite(stored) and stored >= 0
+    return float(stored) if usable else None  # type: ignore[arg-type]  # it is a number
+
+
+def _numbers(stored: object) -> list[float]:
+    found = [_number(value) for value in stored] if isinstance(stored, list) else []
+    return [] if None in found else [value for value in found if value is not None]
+
+
+def _rate(stored: object) -> Rate:
+    pair = _numbers(stored)
+    return Rate(work=pair[0], seconds=pair[1]) if len(pair) == 2 else Rate()

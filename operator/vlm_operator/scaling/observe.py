@@ -1,0 +1,166 @@
+"""One look at the replicas: new samples go into windows and learned figures, and the newest figures are added up."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from math import isfinite
+
+from vlm_operator.scaling import feedback
+from vlm_operator.scaling.bins import bin_of, extended
+from vlm_operator.scaling.capacity import front_end_capacity, lane_capacity
+from vlm_operator.scaling.decision import Flaw
+from vlm_operator.scaling.intervals import SHORTEST_SCRAPES, Ledger, front_end_of
+from vlm_operator.scaling.policy import Policy
+from vlm_operator.scaling.reading import WHOLE
+from vlm_operator.scaling.signals import Phase, Quality, Replica, Sample, Signals
+from vlm_operator.scaling.state import Learned, Seen, State, Windows
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Totals:
+    """The newest figures of the replicas that carry requests, as far as they can be relied on."""
+
+    ready: int
+    """Replicas that get requests."""
+    unread: int
+    """Of those, the ones without a sample that is new enough."""
+    incomplete: int
+    """Of those, the ones without a sample, or with figures missing in it that an estimate of the work needs."""
+    newest: float | None
+    """Time of the newest sample."""
+    running: float
+    waiting: float
+    front_end: float
+    """Requests in the front ends."""
+    kv_caches: float
+    """KV caches in use, in whole ones."""
+    flaws: tuple[Flaw, ...]
+    samples: tuple[Sample, ...]
+    """Of the ready ones."""
+
+    @property
+    def blind(self) -> bool:
+        """Whether none of the ready ones can be read, or none is ready."""
+        return self.unread == self.ready
+
+
+NEEDED = frozenset({"running", "waiting", "kv_usage", "prompt_tokens", "counters"})
+"""Figures without which an estimate is too low."""
+_GOING = (Phase.READY, Phase.DRAINING)
+
+
+def observe(policy: Policy, state: State, signals: Signals, now: float) -> tuple[State, Totals]:
+    """Take in what is new, and add up what there is."""
+    windows, learned = state.windows, state.learned
+    learning = now > learned.until
+    if learned.since is None:
+        learned = replace(learned, since=now)
+    ledger = Ledger(policy, learned, windows.mix, learning=learning, replicas=len(signals.replicas))
+    seen = _counted(policy, ledger, windows, signals, now)
+    totals = _totals(policy, seen, signals, now)
+    windows = replace(windows, since=now if windows.since is None else windows.since, seen=seen, mix=ledger.mix)
+    learned = ledger.learned
+    if bin_of(policy, now) != windows.bin:
+        windows, learned = _closed(policy, windows, learned, totals, now, learning=learning)
+    if learning:
+        learned = replace(learned, until=now)
+    return State(learned=learned, windows=windows), totals
+
+
+def _counted(policy: Policy, ledger: Ledger, windows: Windows, signals: Signals, now: float) -> dict[str, Seen]:
+    """What is known of each replica that there is."""
+    shortest, future = SHORTEST_SCRAPES * policy.scrape_seconds, now + policy.scrape_seconds
+    before, seen = windows.seen, {}
+    for replica in signals.replicas:
+        if replica.phase not in _GOING:
+            continue
+        uid, sample = replica.uid, replica.sample
+        known = before.get(uid)
+        usable = sample is not None and sample.time <= future
+        if usable and sample is not None and (known is None or sample.time - known.sample.time >= shortest):
+            known = ledger.count(replica, sample, known)
+        if known is not None:
+            seen[uid] = known
+    return seen
+
+
+def _totals(policy: Policy, seen: dict[str, Seen], signals: Signals, now: float) -> Totals:
+    stale_after = policy.tuning.stale_scrapes * policy.scrape_seconds
+    flaws: Counter[tuple[str, Quality]] = Counter()
+    samples, ready, unread, incomplete = [], 0, 0, 0
+    running = waiting = front_end = kv_caches = 0.0
+    for replica in signals.replicas:
+        if replica.phase not in _GOING:
+            continue
+        known, serves = seen.get(replica.uid), replica.phase is Phase.READY
+        age = now - (known.sample.time if known is not None else replica.ready_at or replica.created_at)
+        if serves:
+            ready += 1
+        if known is None or age > stale_after:
+            if serves and age > stale_after:
+                unread += 1
+                incomplete += 1
+                flaws[WHOLE, _why_unread(replica, known, now + policy.scrape_seconds)] += 1
+            continue
+        sample = known.sample
+        running += sample.running or 0.0
+        waiting += sample.waiting or 0.0
+        front_end += front_end_of(sample) or 0.0
+        kv_caches += sample.kv_usage or 0.0
+        if serves:
+            samples.append(sample)
+            if known.flaws:
+                flaws.update(known.flaws)
+                incomplete += any(name in NEEDED for name, _ in known.flaws)
+    return Totals(
+        ready=ready,
+        unread=unread,
+        incomplete=incomplete,
+        newest=max((known.sample.time for known in seen.values()), default=None),
+        running=running,
+        waiting=waiting,
+        front_end=front_end,
+        kv_caches=kv_caches,
+        flaws=tuple(Flaw(signal=name, quality=quality, count=count) for (name, quality), count in flaws.items()),
+        samples=tuple(samples),
+    )
+
+
+def _why_unread(replica: Replica, known: Seen | None, future: float) -> Quality:
+    sample = replica.sample
+    if sample is None:
+        return Quality.MISSING
+    if not isfinite(sample.time) or sample.time > future:
+        return Quality.IMPOSSIBLE
+    return Quality.STALE if known is not None else Quality.MISSING
+
+
+def _closed(
+    policy: Policy, windows: Windows, learned: Learned, totals: Totals, now: float, *, learning: bool
+) -> tuple[Windows, Learned]:
+    """A bin is over: the load of the fleet is what its replicas had at their last samples that are new enough."""
+    oldest = now - policy.tuning.stale_scrapes * policy.scrape_seconds
+    fresh = [known for known in windows.seen.values() if known.sample.time >= oldest and known.lane_rate is not None]
+    if not fresh:
+        return windows, learned
+    number = bin_of(policy, now)
+    count = 1 if windows.bin is None else max(1, number - windows.bin)
+    lane = extended(
+        windows.lane,
+        policy=policy,
+        learned=learned,
+        capacity=lane_capacity(policy, learned),
+        rate=sum(known.lane_rate or 0.0 for known in fresh),
+        count=count,
+    )
+    front_end = extended(
+        windows.front_end,
+        policy=policy,
+        learned=learned,
+        capacity=front_end_capacity(policy, learned),
+        rate=sum(known.image_rate or 0.0 for known in fresh),
+        count=count,
+    )
+    late = feedback.late_shares(policy, learned, lane, windows.mix, totals.samples)
+    if late is not None and learning:
+        learned = replace(learned, gains=feedback.moved(policy, feedback.gains_of(policy, learned), late, lane))
+    return replace(windows, bin=number, lane=lane, front_end=front_end, late=late), learned

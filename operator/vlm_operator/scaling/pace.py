@@ -1,0 +1,80 @@
+"""How fast the size may follow what is wanted: windows and paces of autoscaling/v2, with the semantics they have there.
+
+A window takes the safest of the sizes wanted within it: the lowest to go up, the highest to go down. A pace limits the
+change since the beginning of its period. Source: `pkg/controller/podautoscaler/horizontal.go` of Kubernetes.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from math import ceil, floor
+
+from vlm_operator.scaling.policy import Behavior, Pace, Rules, Select
+from vlm_operator.scaling.state import Change, Run, Windows
+
+LONGEST_PERIOD_SECONDS = 1800.0
+
+
+def recorded(windows: Windows, *, wanted: int, now: float, keep_seconds: float) -> Windows:
+    """With the size that is wanted now."""
+    runs = windows.wanted
+    if runs and runs[-1].value == wanted:
+        runs = (*runs[:-1], Run(start=runs[-1].start, end=now, value=wanted))
+    else:
+        runs = (*runs, Run(start=now, end=now, value=wanted))
+    if runs[0].end < now - keep_seconds:
+        runs = tuple(run for run in runs if run.end >= now - keep_seconds)
+    return replace(windows, wanted=runs)
+
+
+def noticed(windows: Windows, *, size: int, now: float) -> Windows:
+    """With the change of the size since the last decision, which is what that decision led to."""
+    changes = windows.changes
+    if windows.size is not None and windows.size != size:
+        time = windows.decided_at if windows.decided_at is not None else now
+        changes = (*changes, Change(time=time, by=size - windows.size))
+    if changes and changes[0].time < now - LONGEST_PERIOD_SECONDS:
+        changes = tuple(change for change in changes if change.time >= now - LONGEST_PERIOD_SECONDS)
+    return replace(windows, changes=changes, size=size, decided_at=now)
+
+
+def stabilized(
+    runs: Iterable[Run], *, size: int, wanted: int, up_seconds: float, down_seconds: float, now: float
+) -> int:
+    """The size nearest to the present one that the windows allow."""
+    lowest = highest = wanted
+    for run in runs:
+        if run.end > now - up_seconds:
+            lowest = min(lowest, run.value)
+        if run.end > now - down_seconds:
+            highest = max(highest, run.value)
+    return min(max(size, lowest), highest)
+
+
+def paced(behavior: Behavior, changes: tuple[Change, ...], *, size: int, wanted: int, now: float) -> int:
+    """The size as far on the way to what is wanted as the paces allow."""
+    if wanted > size:
+        most = _bound(behavior.up, changes, size=size, now=now, up=True)
+        return wanted if most is None else min(wanted, max(size, most))
+    if wanted < size:
+        least = _bound(behavior.down, changes, size=size, now=now, up=False)
+        return wanted if least is None else max(wanted, min(size, least))
+    return size
+
+
+def _bound(rules: Rules, changes: tuple[Change, ...], *, size: int, now: float, up: bool) -> int | None:
+    """The size that the paces together allow to reach; None without a limit."""
+    if rules.select is Select.DISABLED:
+        return size
+    bounds = [_reach(pace, changes, size=size, now=now, up=up) for pace in rules.paces]
+    if not bounds:
+        return None
+    furthest = rules.select is Select.MAX
+    return max(bounds) if furthest is up else min(bounds)
+
+
+def _reach(pace: Pace, changes: tuple[Change, ...], *, size: int, now: float, up: bool) -> int:
+    began = size - sum(change.by for change in changes if change.time > now - pace.period_seconds)
+    if not pace.percent:
+        return began + pace.value if up else began - pace.value
+    # In whole numbers: 3 * 1.15 is not exact in a float.
+    return ceil(began * (100 + pace.value) / 100) if up else floor(began * (100 - pace.value) / 100)

@@ -1,0 +1,100 @@
+"""What the work needs: for each stage of serving a number of replicas, by a rule that holds from two to sixty of them.
+
+The need is level + headroom + drain, so whatever it allows to give up leaves the level, the growth to be expected and
+the queue carried by those that stay: no further check of a smaller fleet is needed.
+"""
+
+from math import sqrt
+
+from vlm_operator.scaling.bins import level
+from vlm_operator.scaling.capacity import front_end_capacity, lane_capacity, start_seconds
+from vlm_operator.scaling.decision import Reason, Stage
+from vlm_operator.scaling.feedback import gains_of
+from vlm_operator.scaling.observe import Totals
+from vlm_operator.scaling.policy import Policy
+from vlm_operator.scaling.state import History, State
+
+DRAIN_LEAST_SECONDS, DRAIN_MOST_SECONDS = 15.0, 60.0
+"""In which a queue is to be worked off: about as long as a replica takes to start, within these."""
+
+
+def stages_of(policy: Policy, state: State, totals: Totals, held: float) -> tuple[Stage, ...]:
+    """The stages that could be measured; the lane is the first of them."""
+    learned, windows = state.learned, state.windows
+    gains, late = gains_of(policy, learned), windows.late or (None, None)
+    mix, images = windows.mix, front_end_capacity(policy, learned)
+    lane = _queue(
+        policy,
+        state,
+        Reason.LANE,
+        windows.lane,
+        capacity=lane_capacity(policy, learned),
+        backlog=(totals.waiting + totals.front_end + held) * mix.tokens_per_request,
+        ready=totals.ready,
+        gain=gains[0],
+        late=late[0],
+    )
+    found = [lane]
+    if images > 0:
+        backlog = totals.front_end * mix.images_per_request
+        found.append(
+            _queue(
+                policy,
+                state,
+                Reason.FRONT_END,
+                windows.front_end,
+                capacity=images,
+                backlog=backlog,
+                ready=totals.ready,
+                gain=gains[1],
+                late=late[1],
+            )
+        )
+    growth = 1 + lane.envelope / max(lane.level, 0.5)
+    slots, tuning = policy.declared.slots, policy.tuning
+    return (
+        *found,
+        _room(Reason.SLOTS, totals.running / (tuning.slot_share * slots), growth, slots),
+        _room(Reason.KV_CACHE, totals.kv_caches / tuning.kv_share, growth, 1.0),
+    )
+
+
+def _queue(
+    policy: Policy,
+    state: State,
+    name: Reason,
+    history: History,
+    *,
+    capacity: float,
+    backlog: float,
+    ready: int,
+    gain: float,
+    late: float | None,
+) -> Stage:
+    """A stage at which work waits: square-root staffing over the load, the growth to be expected, and what waits."""
+    tuning = policy.tuning
+    now = level(history, policy) / capacity
+    envelope = history.growth * sqrt(max(now, 1.0))
+    dispersion = min(tuning.dispersion_most_seconds, history.dispersion / capacity)
+    burst = tuning.burst * sqrt((now + envelope) * dispersion / 2 / tuning.slo_wait_seconds)
+    pool = policy.pool.size if policy.pool.size and not policy.pool.standby else 0
+    headroom = max(gain * (envelope + burst), pool)
+    within = min(DRAIN_MOST_SECONDS, max(start_seconds(policy, state.learned), DRAIN_LEAST_SECONDS))
+    drain = max(0.0, backlog / capacity - tuning.slo_wait_seconds * ready) / within
+    return Stage(
+        name=name,
+        level=now,
+        envelope=envelope,
+        burst=burst,
+        gain=gain,
+        headroom=headroom,
+        drain=drain,
+        need=now + headroom + drain,
+        capacity=capacity,
+        late_share=late,
+    )
+
+
+def _room(name: Reason, now: float, growth: float, capacity: float) -> Stage:
+    """A stage that is full or not: the share in use, grown as the lane is expected to grow."""
+    return Stage(name=name, level=now, headroom=now * (growth - 1), need=now * growth, capacity=capacity)
