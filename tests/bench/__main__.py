@@ -9,13 +9,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import core, crashes, creation, fleet, image, laptop, pool, sizing, takeover, turmoil
+from bench import core, crashes, creation, decisions, fleet, image, laptop, pool, sizing, takeover, turmoil
 from bench.table import Row, table
 
 BENCHES: dict[str, Callable[[bool], list[Row]]] = {
     "core": core.measure,
     "crashes": crashes.measure,
     "creation": creation.measure,
+    "decisions": decisions.measure,
     "fleet": fleet.measure,
     "image": image.measure,
     "laptop": laptop.measure,

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from vlm_operator.scaling.capacity import workers_of
 from vlm_operator.scaling.decision import Candidate, Reason, Stage
+from vlm_operator.scaling.intervals import FULL_FRONT_END
 from vlm_operator.scaling.observe import Totals
 from vlm_operator.scaling.policy import Policy, Signal
 from vlm_operator.scaling.reading import gauge_quality
@@ -16,8 +17,6 @@ from vlm_operator.scaling.signals import Phase, Quality, Signals
 from vlm_operator.scaling.state import Learned
 
 NOT_CORROBORATED = "busy GPUs alone do not count: no stage of the engines is half full"
-FULL_FRONT_END = 2
-"""Requests per replica that wait for a worker of the front end."""
 
 
 def corroborated(

@@ -4,15 +4,12 @@ This is an adaptive conformal update on a logarithmic scale: whatever the traffi
 estimate comes to `late_share`.
 """
 
-from collections.abc import Iterable
 from math import exp
 
 from vlm_operator.scaling.bins import level
 from vlm_operator.scaling.capacity import lane_capacity, workers_of
-from vlm_operator.scaling.intervals import front_end_of
 from vlm_operator.scaling.policy import Policy
-from vlm_operator.scaling.signals import Sample
-from vlm_operator.scaling.state import History, Learned, Mix
+from vlm_operator.scaling.state import History, Learned, Mix, Seen
 
 MOST_WEIGHT = 4.0
 STEP_SECONDS = 15.0
@@ -24,24 +21,24 @@ def gains_of(policy: Policy, learned: Learned) -> tuple[float, float]:
 
 
 def late_shares(
-    policy: Policy, learned: Learned, lane: History, mix: Mix, samples: Iterable[Sample]
+    policy: Policy, learned: Learned, lane: History, mix: Mix, fresh: tuple[Seen, ...]
 ) -> tuple[float, float] | None:
     """Share of the requests that come in now which are late, by lane and by front end; None where none come in."""
-    seen = list(samples)
-    if not seen or mix.tokens <= 0:
+    if not fresh or mix.tokens <= 0:
         return None
     tokens, capacity, tuning = mix.tokens_per_request, lane_capacity(policy, learned), policy.tuning
-    requests = level(lane, policy) / tokens / len(seen) if tokens > 0 else 0.0
+    requests = level(lane, policy) / tokens / len(fresh) if tokens > 0 else 0.0
     if requests <= 0:
         return None
     service = tokens / capacity
     residual = min(tuning.residual_most_seconds, lane.dispersion / capacity) / 2
     workers = workers_of(policy, learned).count
-    in_lane = sum(_late(policy, residual + (sample.waiting - 1) * service) for sample in seen if sample.waiting)
+    waiting = (known.sample.waiting or 0.0 for known in fresh)
+    in_lane = sum(_late(policy, residual + (ahead - 1) * service) for ahead in waiting if ahead > 0)
     # Little's law: those that wait over the rate at which they come is how long they wait.
-    queued = ((front_end_of(sample) or 0.0) - workers for sample in seen)
-    in_front = sum(_late(policy, waiting / requests) for waiting in queued if waiting > 0)
-    return in_lane / len(seen), in_front / len(seen)
+    queued = ((known.front_end or 0.0) - workers for known in fresh)
+    in_front = sum(_late(policy, ahead / requests) for ahead in queued if ahead > 0)
+    return in_lane / len(fresh), in_front / len(fresh)
 
 
 def moved(policy: Policy, gains: tuple[float, float], late: tuple[float, float], lane: History) -> tuple[float, float]:

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from vlm_operator.scaling.capacity import SOME_SECONDS, lane_capacity, workers_of
 from vlm_operator.scaling.policy import Policy
-from vlm_operator.scaling.reading import judged
+from vlm_operator.scaling.reading import Flaws, judged
 from vlm_operator.scaling.signals import Quality, Replica, Sample
-from vlm_operator.scaling.state import STARTS_KEPT, Learned, Mix, Seen
+from vlm_operator.scaling.state import STARTS_KEPT, Learned, Mix, Rate, Seen
 
 SHORTEST_SCRAPES = 0.2
 """Shorter intervals are waited out."""
@@ -20,100 +20,132 @@ MOST_TOKENS_PER_SECOND = 1e7
 """Of one replica. More is a fault of the counter."""
 ABOVE_SHARE, ABOVE_WEIGHT = 1.25, 0.25
 """An interval faster than the capacity corrects it, with less weight and by that much at most."""
+FREE_SLOTS = 0.9
+"""Of the slots: while fewer are taken, a request that waits does not wait for one."""
+FULL_FRONT_END, FEW_IN_FRONT_END = 2, 2
+"""Requests beyond the workers with which all of these are busy, and at both ends together with which none waits."""
+NOTHING_DONE = Sample(
+    time=0, running=0, waiting=0, in_flight=0, kv_usage=0, prompt_tokens=0, first_tokens=0, finished=0, images=0
+)
+"""An engine that has just started."""
 
 
 class Ledger:
-    """What intervals have taught, while one look at a deployment adds to it. Nothing outside keeps it."""
+    """What intervals teach, added up during one look at a deployment in plain numbers, because there are many of them.
 
-    __slots__ = ("learned", "learning", "mix", "policy", "replicas")
+    Capacities are those from before the look, so that the order of the replicas hardly matters.
+    """
+
+    __slots__ = (
+        *("begun", "busy_images", "busy_seconds", "capacity", "entered", "images", "keep_single", "lane_seconds"),
+        *("lane_tokens", "learning", "policy", "single_images", "single_seconds", "starts", "tokens", "until"),
+        *("waiting_front_end",),
+    )
 
     def __init__(self, policy: Policy, learned: Learned, mix: Mix, *, learning: bool, replicas: int) -> None:
-        self.policy, self.learned, self.mix, self.learning = policy, learned, mix, learning
-        self.replicas = max(1, replicas)
+        self.policy, self.learning = policy, learning
+        self.until, self.starts = learned.until, learned.starts
+        self.capacity = lane_capacity(policy, learned)
+        self.waiting_front_end = workers_of(policy, learned).count + FULL_FRONT_END
+        self.keep_single = policy.tuning.mix_forget / policy.scrape_seconds / max(1, replicas)
+        self.lane_tokens, self.lane_seconds = learned.lane.work, learned.lane.seconds
+        self.single_images, self.single_seconds = learned.front_end.work, learned.front_end.seconds
+        self.busy_images, self.busy_seconds = learned.front_end_busy.work, learned.front_end_busy.seconds
+        self.tokens, self.begun, self.images, self.entered = mix.tokens, mix.begun, mix.images, mix.entered
+
+    def mix(self) -> Mix:
+        """What requests are like by now."""
+        return Mix(tokens=self.tokens, begun=self.begun, images=self.images, entered=self.entered)
+
+    def learned(self, before: Learned) -> Learned:
+        """What was learned by now."""
+        return replace(
+            before,
+            lane=Rate(work=self.lane_tokens, seconds=self.lane_seconds),
+            front_end=Rate(work=self.single_images, seconds=self.single_seconds),
+            front_end_busy=Rate(work=self.busy_images, seconds=self.busy_seconds),
+            starts=self.starts,
+        )
 
     def count(self, replica: Replica, sample: Sample, known: Seen | None) -> Seen:
         """Take in a newer sample of a replica."""
         fine, flaws = judged(sample)
-        if known is None and self.learning:
+        front = front_end_of(fine)
+        if known is None:
             self._learn_start(replica)
-        before = known.sample if known is not None else _beginning(replica, fine, self.policy.scrape_seconds)
-        if before is None:
-            return Seen(sample=fine, flaws=(*flaws, ("counters", Quality.FIRST_INTERVAL)))
-        if _went_back(before, fine):
-            return _not_counted(known, fine, (*flaws, ("counters", Quality.RESET)))
+            known = _beginning(replica, fine, self.policy.scrape_seconds)
+            if known is None:
+                return Seen(sample=fine, flaws=(*flaws, ("counters", Quality.FIRST_INTERVAL)), front_end=front)
+        before = known.sample
         if fine.prompt_tokens is None or before.prompt_tokens is None or fine.waiting is None or before.waiting is None:
-            return _not_counted(known, fine, flaws)
+            return _not_counted(known, fine, flaws, front)
+        if _went_back(before, fine):
+            return _not_counted(known, fine, (*flaws, ("counters", Quality.RESET)), front)
         seconds, tokens = fine.time - before.time, fine.prompt_tokens - before.prompt_tokens
         if tokens > MOST_TOKENS_PER_SECOND * seconds:
-            return _not_counted(known, fine, (*flaws, ("prompt_tokens", Quality.IMPOSSIBLE)))
-        images = _more(before.images, fine.images)
-        self._learn_mix(before, fine, seconds, tokens, images)
-        rise = fine.waiting - before.waiting
-        front, front_before = front_end_of(fine), front_end_of(before)
-        image_rate = None
-        if front is not None and front_before is not None:
-            rise += front - front_before
+            return _not_counted(known, fine, (*flaws, ("prompt_tokens", Quality.IMPOSSIBLE)), front)
+        images = None if fine.images is None or before.images is None else fine.images - before.images
+        self._count_mix(before, fine, seconds, tokens, images)
+        rise, image_rate = fine.waiting - before.waiting, None
+        if front is not None and known.front_end is not None:
+            rise += front - known.front_end
             if images is not None:
-                image_rate = (images + (front - front_before) * self.mix.images_per_request) / seconds
+                per_request = self.images / self.entered if self.entered > 1 else self.images
+                image_rate = (images + (front - known.front_end) * per_request) / seconds
                 if self.learning:
-                    self._learn_front_end(seconds, images, front, front_before)
+                    self._learn_front_end(seconds, images, front, known.front_end)
         if self.learning:
             self._learn_lane(before, fine, seconds, tokens)
-        lane_rate = (tokens + rise * self.mix.tokens_per_request) / seconds
-        return Seen(sample=fine, flaws=flaws, lane_rate=lane_rate, image_rate=image_rate)
+        per_request = self.tokens / self.begun if self.begun > 1 else self.tokens
+        lane_rate = (tokens + rise * per_request) / seconds
+        return Seen(sample=fine, flaws=flaws, front_end=front, lane_rate=lane_rate, image_rate=image_rate)
 
     def _learn_start(self, replica: Replica) -> None:
         ready = replica.ready_at
-        if ready is not None and ready > self.learned.until and ready >= replica.created_at:
-            starts = (*self.learned.starts, round(ready - replica.created_at))[-STARTS_KEPT:]
-            self.learned = replace(self.learned, starts=starts)
+        if self.learning and ready is not None and ready > self.until and ready >= replica.created_at:
+            self.starts = (*self.starts, round(ready - replica.created_at))[-STARTS_KEPT:]
 
-    def _learn_mix(self, before: Sample, now: Sample, seconds: float, tokens: float, images: float | None) -> None:
-        mix = self.mix
+    def _count_mix(self, before: Sample, now: Sample, seconds: float, tokens: float, images: float | None) -> None:
         keep = max(0.0, 1 - self.policy.tuning.mix_forget * seconds / self.policy.scrape_seconds)
-        begun = _more(before.first_tokens, now.first_tokens)
-        ended = _more(before.finished, now.finished)
-        if begun is None:
-            tokens = begun = 0.0
-        entered = None
-        if ended is not None and images is not None and now.running is not None and before.running is not None:
-            held, held_before = now.running + (now.waiting or 0), before.running + (before.waiting or 0)
-            entered = max(0.0, ended + held - held_before)
-        if entered is None:
-            images = entered = 0.0
-        self.mix = Mix(
-            tokens=mix.tokens * keep + tokens,
-            begun=mix.begun * keep + begun,
-            images=mix.images * keep + (images or 0.0),
-            entered=mix.entered * keep + entered,
-        )
+        if now.first_tokens is not None and before.first_tokens is not None:
+            self.tokens = self.tokens * keep + tokens
+            self.begun = self.begun * keep + max(0.0, now.first_tokens - before.first_tokens)
+        if images is None or now.finished is None or before.finished is None:
+            return
+        if now.running is not None and before.running is not None:
+            held = now.running + (now.waiting or 0.0) - before.running - (before.waiting or 0.0)
+            self.images = self.images * keep + images
+            self.entered = self.entered * keep + max(0.0, now.finished - before.finished + held)
 
     def _learn_lane(self, before: Sample, now: Sample, seconds: float, tokens: float) -> None:
         """From times in which requests waited for nothing but the lane, and from any that beat the figure so far."""
-        tuning, slots = self.policy.tuning, self.policy.declared.slots
-        capacity, rate = lane_capacity(self.policy, self.learned), tokens / seconds
-        waited = min(now.waiting or 0.0, before.waiting or 0.0) >= tuning.saturated_waiting
-        room = now.running is not None and now.running < 0.9 * slots and (now.kv_usage or 0.0) < tuning.kv_share
-        if rate > capacity:
-            weight, rate = ABOVE_WEIGHT, min(rate, ABOVE_SHARE * capacity)
-        elif waited and room:
+        tuning, rate = self.policy.tuning, tokens / seconds
+        if rate > self.capacity:
+            weight, rate = ABOVE_WEIGHT, min(rate, ABOVE_SHARE * self.capacity)
+        elif self._waited_for_the_lane(before, now):
             weight = 1.0
         else:
             return
-        lane = self.learned.lane.plus(weight * rate * seconds, weight * seconds, keep=tuning.capacity_forget)
-        self.learned = replace(self.learned, lane=lane)
+        self.lane_tokens = self.lane_tokens * tuning.capacity_forget + weight * rate * seconds
+        self.lane_seconds = self.lane_seconds * tuning.capacity_forget + weight * seconds
+
+    def _waited_for_the_lane(self, before: Sample, now: Sample) -> bool:
+        least = self.policy.tuning.saturated_waiting
+        if now.waiting is None or now.waiting < least or before.waiting is None or before.waiting < least:
+            return False
+        slots = now.running is not None and now.running < FREE_SLOTS * self.policy.declared.slots
+        return slots and (now.kv_usage is None or now.kv_usage < self.policy.tuning.kv_share)
 
     def _learn_front_end(self, seconds: float, images: float, front: float, before: float) -> None:
         """Where few are in the front end, each has a worker to itself, so that their number times the time is work time."""
-        learned, tuning = self.learned, self.policy.tuning
-        waiting = workers_of(self.policy, learned).count + 2
-        if front >= waiting and before >= waiting:
-            busy = learned.front_end_busy.plus(images, seconds, keep=tuning.capacity_forget)
-            self.learned = learned = replace(learned, front_end_busy=busy)
-        if front + before <= 2 or learned.front_end.seconds < SOME_SECONDS:
-            keep = 1 - tuning.mix_forget * min(1.0, seconds / self.policy.scrape_seconds / self.replicas)
-            spent = (front + before) / 2 * seconds
-            self.learned = replace(learned, front_end=learned.front_end.plus(images, spent, keep=keep))
+        if front >= self.waiting_front_end and before >= self.waiting_front_end:
+            keep = self.policy.tuning.capacity_forget
+            self.busy_images = self.busy_images * keep + images
+            self.busy_seconds = self.busy_seconds * keep + seconds
+        if front + before <= FEW_IN_FRONT_END or self.single_seconds < SOME_SECONDS:
+            keep = max(0.0, 1 - self.keep_single * seconds)
+            self.single_images = self.single_images * keep + images
+            self.single_seconds = self.single_seconds * keep + (front + before) / 2 * seconds
 
 
 def front_end_of(sample: Sample) -> float | None:
@@ -123,28 +155,22 @@ def front_end_of(sample: Sample) -> float | None:
     return max(0.0, sample.in_flight - sample.running - sample.waiting)
 
 
-def _beginning(replica: Replica, first: Sample, scrape_seconds: float) -> Sample | None:
+def _beginning(replica: Replica, first: Sample, scrape_seconds: float) -> Seen | None:
     """A replica that has just got ready began at 0 then; of any other the first sample tells nothing about rates."""
     ready = replica.ready_at
     if ready is None or not SHORTEST_SCRAPES * scrape_seconds <= first.time - ready <= FIRST_SCRAPES * scrape_seconds:
         return None
-    return Sample(
-        time=ready, running=0, waiting=0, in_flight=0, kv_usage=0, prompt_tokens=0, first_tokens=0, finished=0, images=0
-    )
+    return Seen(sample=replace(NOTHING_DONE, time=ready), front_end=0.0)
 
 
 def _went_back(before: Sample, now: Sample) -> bool:
     """Whether a counter did, which only a new start of the engine explains."""
-    pairs = ((before.prompt_tokens, now.prompt_tokens), (before.images, now.images))
-    return any(old is not None and new is not None and new < old for old, new in pairs)
+    for old, new in ((before.prompt_tokens, now.prompt_tokens), (before.images, now.images)):
+        if old is not None and new is not None and new < old:
+            return True
+    return False
 
 
-def _not_counted(known: Seen | None, sample: Sample, flaws: tuple[tuple[str, Quality], ...]) -> Seen:
+def _not_counted(known: Seen, sample: Sample, flaws: Flaws, front_end: float | None) -> Seen:
     """The rates stay as they were: what is not known is not 0."""
-    if known is None:
-        return Seen(sample=sample, flaws=flaws)
-    return Seen(sample=sample, flaws=flaws, lane_rate=known.lane_rate, image_rate=known.image_rate)
-
-
-def _more(before: float | None, now: float | None) -> float | None:
-    return None if before is None or now is None else max(0.0, now - before)
+    return replace(known, sample=sample, flaws=flaws, front_end=front_end)

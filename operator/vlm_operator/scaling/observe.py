@@ -8,10 +8,10 @@ from vlm_operator.scaling import feedback
 from vlm_operator.scaling.bins import bin_of, extended
 from vlm_operator.scaling.capacity import front_end_capacity, lane_capacity
 from vlm_operator.scaling.decision import Flaw
-from vlm_operator.scaling.intervals import SHORTEST_SCRAPES, Ledger, front_end_of
+from vlm_operator.scaling.intervals import SHORTEST_SCRAPES, Ledger
 from vlm_operator.scaling.policy import Policy
 from vlm_operator.scaling.reading import WHOLE
-from vlm_operator.scaling.signals import Phase, Quality, Replica, Sample, Signals
+from vlm_operator.scaling.signals import Phase, Quality, Replica, Signals
 from vlm_operator.scaling.state import Learned, Seen, State, Windows
 
 
@@ -34,8 +34,8 @@ class Totals:
     kv_caches: float
     """KV caches in use, in whole ones."""
     flaws: tuple[Flaw, ...]
-    samples: tuple[Sample, ...]
-    """Of the ready ones."""
+    fresh: tuple[Seen, ...]
+    """The ready ones with a sample that is new enough."""
 
     @property
     def blind(self) -> bool:
@@ -57,8 +57,8 @@ def observe(policy: Policy, state: State, signals: Signals, now: float) -> tuple
     ledger = Ledger(policy, learned, windows.mix, learning=learning, replicas=len(signals.replicas))
     seen = _counted(policy, ledger, windows, signals, now)
     totals = _totals(policy, seen, signals, now)
-    windows = replace(windows, since=now if windows.since is None else windows.since, seen=seen, mix=ledger.mix)
-    learned = ledger.learned
+    windows = replace(windows, since=now if windows.since is None else windows.since, seen=seen, mix=ledger.mix())
+    learned = ledger.learned(learned) if learning else learned
     if bin_of(policy, now) != windows.bin:
         windows, learned = _closed(policy, windows, learned, totals, now, learning=learning)
     if learning:
@@ -86,7 +86,7 @@ def _counted(policy: Policy, ledger: Ledger, windows: Windows, signals: Signals,
 def _totals(policy: Policy, seen: dict[str, Seen], signals: Signals, now: float) -> Totals:
     stale_after = policy.tuning.stale_scrapes * policy.scrape_seconds
     flaws: Counter[tuple[str, Quality]] = Counter()
-    samples, ready, unread, incomplete = [], 0, 0, 0
+    fresh, ready, unread, incomplete = [], 0, 0, 0
     running = waiting = front_end = kv_caches = 0.0
     for replica in signals.replicas:
         if replica.phase not in _GOING:
@@ -104,10 +104,10 @@ def _totals(policy: Policy, seen: dict[str, Seen], signals: Signals, now: float)
         sample = known.sample
         running += sample.running or 0.0
         waiting += sample.waiting or 0.0
-        front_end += front_end_of(sample) or 0.0
+        front_end += known.front_end or 0.0
         kv_caches += sample.kv_usage or 0.0
         if serves:
-            samples.append(sample)
+            fresh.append(known)
             if known.flaws:
                 flaws.update(known.flaws)
                 incomplete += any(name in NEEDED for name, _ in known.flaws)
@@ -121,7 +121,7 @@ def _totals(policy: Policy, seen: dict[str, Seen], signals: Signals, now: float)
         front_end=front_end,
         kv_caches=kv_caches,
         flaws=tuple(Flaw(signal=name, quality=quality, count=count) for (name, quality), count in flaws.items()),
-        samples=tuple(samples),
+        fresh=tuple(fresh),
     )
 
 
@@ -160,7 +160,7 @@ def _closed(
         rate=sum(known.image_rate or 0.0 for known in fresh),
         count=count,
     )
-    late = feedback.late_shares(policy, learned, lane, windows.mix, totals.samples)
+    late = feedback.late_shares(policy, learned, lane, windows.mix, totals.fresh)
     if late is not None and learning:
         learned = replace(learned, gains=feedback.moved(policy, feedback.gains_of(policy, learned), late, lane))
     return replace(windows, bin=number, lane=lane, front_end=front_end, late=late), learned

@@ -30,10 +30,6 @@ class Rate:
         """Work per second; 0 where nothing was measured."""
         return self.work / self.seconds if self.seconds > 0 else 0.0
 
-    def plus(self, work: float, seconds: float, *, keep: float) -> "Rate":
-        """With a further measurement, and that share of the older ones."""
-        return Rate(work=self.work * keep + work, seconds=self.seconds * keep + seconds)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Learned:
@@ -89,6 +85,8 @@ class Seen:
     """The newest that was counted, with None for figures that cannot be relied on."""
     flaws: Flaws = ()
     """What was wrong with it, and with the time since the one before."""
+    front_end: float | None = None
+    """Requests in its front end then; None: not known."""
     lane_rate: float | None = None
     """Prompt tokens per second that came in; None: not known yet."""
     image_rate: float | None = None
