@@ -19,6 +19,7 @@ REPLICAS = 64
 AIM_MICROSECONDS = 150
 TICK, SCRAPE = 5.0, 15.0
 START = 1_800_000_000.0
+UIDS = [f"replica-{number}" for number in range(REPLICAS)]
 
 
 def measure(quick: bool) -> list[Row]:
@@ -49,7 +50,7 @@ def _replica(number: int, now: float) -> Replica:
     phase = number * SCRAPE / REPLICAS
     read = math.floor((now - phase) / SCRAPE) * SCRAPE + phase
     return Replica(
-        uid=f"replica-{number}",
+        uid=UIDS[number],
         phase=Phase.READY,
         created_at=START - 200,
         ready_at=START - 100,

@@ -1,31 +1,19 @@
 """The decision on the size of a deployment."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 
 from vlm_operator.scaling import corroborate, hpa, pace, trust, wording
 from vlm_operator.scaling.bounds import bounds_of, standby_of
 from vlm_operator.scaling.capacity import assumptions, horizon_seconds
-from vlm_operator.scaling.decision import Candidate, Decision, Limit, Reason, Stage
+from vlm_operator.scaling.decision import Candidate, Decision, Limit, Reason
 from vlm_operator.scaling.observe import Totals, observe
 from vlm_operator.scaling.policy import Policy
+from vlm_operator.scaling.proposal import Proposal
 from vlm_operator.scaling.schedules import floor_of
 from vlm_operator.scaling.signals import Signals
 from vlm_operator.scaling.state import State
 from vlm_operator.scaling.work import stages_of
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Proposal:
-    """What is wanted, before bounds, windows and pace."""
-
-    replicas: int
-    reason: Reason
-    binding: str = ""
-    stages: tuple[Stage, ...] = ()
-    candidates: tuple[Candidate, ...] = ()
-    measured: bool = True
-    """Whether it follows from what was measured: others are not remembered."""
 
 
 def decide(policy: Policy, state: State, signals: Signals, now: float) -> tuple[Decision, State]:
@@ -40,14 +28,10 @@ def decide(policy: Policy, state: State, signals: Signals, now: float) -> tuple[
     the replicas that go finish their requests first.
     """
     state, totals = observe(policy, state, signals, now)
-    floor = floor_of(policy.schedules, now, state.windows.floor)
-    state = replace(state, windows=replace(pace.noticed(state.windows, size=signals.size, now=now), floor=floor))
     proposal = _proposal(policy, state, totals, signals, now)
-    if proposal.measured:
-        keep = policy.tuning.history_seconds
-        windows = pace.recorded(state.windows, wanted=proposal.replicas, now=now, keep_seconds=keep)
-        state = replace(state, windows=windows)
-    bounds = bounds_of(policy, floor)
+    state = _remembered(policy, state, proposal, signals.size, now)
+    windows = state.windows
+    bounds = bounds_of(policy, windows.floor)
     steps = _Steps(size=bounds.clamp(signals.size), replicas=proposal.replicas)
     if bounds.clamp(steps.replicas) < steps.size:
         _freeze(steps, policy, state, totals, proposal, now=now)
@@ -55,24 +39,38 @@ def decide(policy: Policy, state: State, signals: Signals, now: float) -> tuple[
         _hold(steps, policy, state, now=now)
     steps.to(max(steps.replicas, bounds.least), bounds.why)
     steps.to(min(steps.replicas, bounds.most), Reason.CEILING)
-    changes = state.windows.changes
-    steps.to(pace.paced(policy.behavior, changes, size=steps.size, wanted=steps.replicas, now=now), Reason.PACE)
+    steps.to(pace.paced(policy.behavior, windows.changes, size=steps.size, wanted=steps.replicas, now=now), Reason.PACE)
+    crowded = corroborate.front_end_bound(policy, state.learned, proposal.stages, totals)
+    limits = tuple(steps.limits)
+    # A target tells by itself what its signal is worth.
+    flaws = totals.flaws if policy.work_based else ()
     decision = Decision(
         replicas=steps.replicas,
         standby=standby_of(policy, steps.replicas),
         needed=_needed(policy, proposal, steps.replicas),
         wanted=proposal.replicas,
-        reason=steps.limits[-1].name if steps.limits else proposal.reason,
-        message="",
+        reason=limits[-1].name if limits else proposal.reason,
+        message=wording.sentence(steps.replicas, proposal, limits, flaws, front_end_bound=crowded),
         binding=proposal.binding,
-        front_end_bound=corroborate.front_end_bound(policy, state.learned, proposal.stages, totals),
+        front_end_bound=crowded,
         stages=proposal.stages,
         candidates=proposal.candidates,
-        limits=tuple(steps.limits),
-        flaws=totals.flaws,
+        limits=limits,
+        flaws=flaws,
         assumed=assumptions(policy, state.learned) if policy.work_based else (),
     )
-    return replace(decision, message=wording.sentence(decision)), state
+    return decision, state
+
+
+def _remembered(policy: Policy, state: State, proposal: Proposal, size: int, now: float) -> State:
+    """With what was wanted, what became of it, and the floor of the schedules."""
+    windows, wanted = state.windows, state.windows.wanted
+    if proposal.measured:
+        keep = policy.tuning.history_seconds
+        wanted = pace.recorded(wanted, wanted=proposal.replicas, now=now, keep_seconds=keep)
+    changes, floor = pace.noticed(windows, size=size, now=now), floor_of(policy.schedules, now, windows.floor)
+    kept = replace(windows, wanted=wanted, changes=changes, size=size, decided_at=now, floor=floor)
+    return State(learned=state.learned, windows=kept)
 
 
 def _proposal(policy: Policy, state: State, totals: Totals, signals: Signals, now: float) -> Proposal:

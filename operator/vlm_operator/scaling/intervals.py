@@ -173,4 +173,4 @@ def _went_back(before: Sample, now: Sample) -> bool:
 
 def _not_counted(known: Seen, sample: Sample, flaws: Flaws, front_end: float | None) -> Seen:
     """The rates stay as they were: what is not known is not 0."""
-    return replace(known, sample=sample, flaws=flaws, front_end=front_end)
+    return known._replace(sample=sample, flaws=flaws, front_end=front_end)

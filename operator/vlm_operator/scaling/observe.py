@@ -45,6 +45,7 @@ class Totals:
 
 NEEDED = frozenset({"running", "waiting", "kv_usage", "prompt_tokens", "counters"})
 """Figures without which an estimate is too low."""
+Looked = list[tuple[Replica, Seen | None]]
 _GOING = (Phase.READY, Phase.DRAINING)
 
 
@@ -55,8 +56,9 @@ def observe(policy: Policy, state: State, signals: Signals, now: float) -> tuple
     if learned.since is None:
         learned = replace(learned, since=now)
     ledger = Ledger(policy, learned, windows.mix, learning=learning, replicas=len(signals.replicas))
-    seen = _counted(policy, ledger, windows, signals, now)
-    totals = _totals(policy, seen, signals, now)
+    looked = _counted(policy, ledger, windows, signals, now)
+    totals = _totals(policy, looked, now)
+    seen = {replica.uid: known for replica, known in looked if known is not None}
     windows = replace(windows, since=now if windows.since is None else windows.since, seen=seen, mix=ledger.mix())
     learned = ledger.learned(learned) if learning else learned
     if bin_of(policy, now) != windows.bin:
@@ -66,32 +68,28 @@ def observe(policy: Policy, state: State, signals: Signals, now: float) -> tuple
     return State(learned=learned, windows=windows), totals
 
 
-def _counted(policy: Policy, ledger: Ledger, windows: Windows, signals: Signals, now: float) -> dict[str, Seen]:
-    """What is known of each replica that there is."""
+def _counted(policy: Policy, ledger: Ledger, windows: Windows, signals: Signals, now: float) -> Looked:
+    """What is known of each replica that carries requests."""
     shortest, future = SHORTEST_SCRAPES * policy.scrape_seconds, now + policy.scrape_seconds
-    before, seen = windows.seen, {}
+    before, looked = windows.seen, []
     for replica in signals.replicas:
         if replica.phase not in _GOING:
             continue
-        uid, sample = replica.uid, replica.sample
-        known = before.get(uid)
+        sample, known = replica.sample, before.get(replica.uid)
         usable = sample is not None and sample.time <= future
         if usable and sample is not None and (known is None or sample.time - known.sample.time >= shortest):
             known = ledger.count(replica, sample, known)
-        if known is not None:
-            seen[uid] = known
-    return seen
+        looked.append((replica, known))
+    return looked
 
 
-def _totals(policy: Policy, seen: dict[str, Seen], signals: Signals, now: float) -> Totals:
+def _totals(policy: Policy, looked: Looked, now: float) -> Totals:
     stale_after = policy.tuning.stale_scrapes * policy.scrape_seconds
     flaws: Counter[tuple[str, Quality]] = Counter()
     fresh, ready, unread, incomplete = [], 0, 0, 0
     running = waiting = front_end = kv_caches = 0.0
-    for replica in signals.replicas:
-        if replica.phase not in _GOING:
-            continue
-        known, serves = seen.get(replica.uid), replica.phase is Phase.READY
+    for replica, known in looked:
+        serves = replica.phase is Phase.READY
         age = now - (known.sample.time if known is not None else replica.ready_at or replica.created_at)
         if serves:
             ready += 1
@@ -115,7 +113,7 @@ def _totals(policy: Policy, seen: dict[str, Seen], signals: Signals, now: float)
         ready=ready,
         unread=unread,
         incomplete=incomplete,
-        newest=max((known.sample.time for known in seen.values()), default=None),
+        newest=max((known.sample.time for _, known in looked if known is not None), default=None),
         running=running,
         waiting=waiting,
         front_end=front_end,

@@ -4,8 +4,6 @@ A window takes the safest of the sizes wanted within it: the lowest to go up, th
 change since the beginning of its period. Source: `pkg/controller/podautoscaler/horizontal.go` of Kubernetes.
 """
 
-from collections.abc import Iterable
-from dataclasses import replace
 from math import ceil, floor
 
 from vlm_operator.scaling.policy import Behavior, Pace, Rules, Select
@@ -14,35 +12,36 @@ from vlm_operator.scaling.state import Change, Run, Windows
 LONGEST_PERIOD_SECONDS = 1800.0
 
 
-def recorded(windows: Windows, *, wanted: int, now: float, keep_seconds: float) -> Windows:
-    """With the size that is wanted now."""
-    runs = windows.wanted
+def recorded(runs: tuple[Run, ...], *, wanted: int, now: float, keep_seconds: float) -> tuple[Run, ...]:
+    """The sizes that were wanted, with the one that is wanted now."""
     if runs and runs[-1].value == wanted:
         runs = (*runs[:-1], Run(start=runs[-1].start, end=now, value=wanted))
     else:
         runs = (*runs, Run(start=now, end=now, value=wanted))
-    if runs[0].end < now - keep_seconds:
-        runs = tuple(run for run in runs if run.end >= now - keep_seconds)
-    return replace(windows, wanted=runs)
+    over = next(index for index, run in enumerate(runs) if run.end >= now - keep_seconds)
+    return runs[over:] if over else runs
 
 
-def noticed(windows: Windows, *, size: int, now: float) -> Windows:
-    """With the change of the size since the last decision, which is what that decision led to."""
+def noticed(windows: Windows, *, size: int, now: float) -> tuple[Change, ...]:
+    """The changes of the size, with that since the last decision: it is what that decision led to."""
     changes = windows.changes
     if windows.size is not None and windows.size != size:
         time = windows.decided_at if windows.decided_at is not None else now
         changes = (*changes, Change(time=time, by=size - windows.size))
     if changes and changes[0].time < now - LONGEST_PERIOD_SECONDS:
         changes = tuple(change for change in changes if change.time >= now - LONGEST_PERIOD_SECONDS)
-    return replace(windows, changes=changes, size=size, decided_at=now)
+    return changes
 
 
 def stabilized(
-    runs: Iterable[Run], *, size: int, wanted: int, up_seconds: float, down_seconds: float, now: float
+    runs: tuple[Run, ...], *, size: int, wanted: int, up_seconds: float, down_seconds: float, now: float
 ) -> int:
     """The size nearest to the present one that the windows allow."""
     lowest = highest = wanted
-    for run in runs:
+    oldest = now - max(up_seconds, down_seconds)
+    for run in reversed(runs):
+        if run.end <= oldest:
+            break
         if run.end > now - up_seconds:
             lowest = min(lowest, run.value)
         if run.end > now - down_seconds:

@@ -8,7 +8,7 @@ they were taken. Nothing scales down until they are complete.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 from vlm_operator.scaling.policy import Schedule
 from vlm_operator.scaling.reading import Flaws
@@ -77,9 +77,8 @@ class Learned:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Seen:
-    """What the windows know of one replica."""
+class Seen(NamedTuple):
+    """What the windows know of one replica. A tuple, because one is made of every sample."""
 
     sample: Sample
     """The newest that was counted, with None for figures that cannot be relied on."""

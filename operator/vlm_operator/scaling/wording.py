@@ -1,6 +1,8 @@
 """Sentences about decisions, with the numbers."""
 
-from vlm_operator.scaling.decision import Candidate, Decision, Limit, Reason, Stage
+from vlm_operator.scaling.decision import Candidate, Flaw, Limit, Reason, Stage
+from vlm_operator.scaling.proposal import Proposal
+from vlm_operator.scaling.signals import Quality
 
 STAGES = {
     Reason.FRONT_END: "images to prepare",
@@ -16,29 +18,34 @@ LIMITS = {
     Reason.PACE: "the pace allows {after} for now",
     Reason.REBUILDING: "too little of the last hour is known to scale down: {after} stay",
     Reason.PARTIAL: "signals are missing, so that nothing scales down: {after} stay",
-    Reason.BLIND: "no replica can be read: {after} stay",
 }
 
 
-def sentence(decision: Decision) -> str:
+def sentence(
+    replicas: int, proposal: Proposal, limits: tuple[Limit, ...], flaws: tuple[Flaw, ...], *, front_end_bound: bool
+) -> str:
     """What the decision is and what led to it."""
-    parts = [_basis(decision), *(_limit(limit) for limit in decision.limits)]
-    parts += [f"{flaw.signal} is {_words(flaw.quality)} at {flaw.count}" for flaw in decision.flaws[:3]]
-    if decision.front_end_bound:
+    parts = [_basis(proposal), *(LIMITS[limit.name].format(after=limit.after) for limit in limits)]
+    parts += [f"{flaw.signal} is {_words(flaw.quality)} at {flaw.count}" for flaw in flaws[:3]]
+    unread = (one for one in proposal.candidates if one.quality is not Quality.FINE)
+    parts += [f"{one.name} is {_words(one.quality)}" for one in unread]
+    if front_end_bound:
         parts.append("requests wait before engines that have room: more CPU per replica would help more")
-    return f"{decision.replicas} replicas: " + "; ".join(parts)
+    return f"{replicas} replicas: " + "; ".join(parts)
 
 
-def _basis(decision: Decision) -> str:
-    for stage in decision.stages:
-        if stage.name == decision.binding:
+def _basis(proposal: Proposal) -> str:
+    for stage in proposal.stages:
+        if stage.name == proposal.binding:
             return _stage(stage)
-    for one in decision.candidates:
-        if one.name == decision.binding:
+    for one in proposal.candidates:
+        if one.name == proposal.binding:
             return _candidate(one)
-    if not decision.stages and decision.binding == "" and decision.limits[:1] == ():
-        return "nothing is measured, so that the size stays"
-    return f"{decision.wanted} wanted"
+    if proposal.reason is Reason.BLIND:
+        return f"no replica can be read: at least {proposal.replicas} stay"
+    if proposal.reason is Reason.WARMING_UP:
+        return "nothing was measured yet, so that the size stays"
+    return "there is nothing to do"
 
 
 def _stage(stage: Stage) -> str:
@@ -49,10 +56,6 @@ def _stage(stage: Stage) -> str:
 def _candidate(one: Candidate) -> str:
     value = "unknown" if one.value is None else f"{one.value:.4g}"
     return f"{one.name} is {value} with a target of {one.target:.4g}, which asks for {one.replicas}"
-
-
-def _limit(limit: Limit) -> str:
-    return LIMITS[limit.name].format(after=limit.after)
 
 
 def _words(name: str) -> str:
