@@ -158,3 +158,17 @@ class Policy:
     tick_seconds: float = 5.0
     """Between two decisions."""
     tuning: Tuning = STANDARD
+
+    def __post_init__(self) -> None:
+        least, most = self.min_replicas, self.max_replicas
+        if least < 1:
+            raise PolicyError("spec.scaling.minReplicas", f"is {least}", "set at least 1")
+        if least > most:
+            problem = f"is {least}, which is greater than maxReplicas ({most})"
+            raise PolicyError("spec.scaling.minReplicas", problem, "lower it, or raise spec.scaling.maxReplicas")
+        if not self.work_based and not self.targets:
+            way_out = "set one under spec.scaling.targets, or use the policy WorkBased"
+            raise PolicyError("spec.scaling.policy", "is Targets and there is no target", way_out)
+        for name, seconds in (("scrape", self.scrape_seconds), ("tick", self.tick_seconds)):
+            if not isfinite(seconds) or seconds <= 0:
+                raise PolicyError(f"the {name} interval", f"is {seconds:g} s", "set a time greater than 0")

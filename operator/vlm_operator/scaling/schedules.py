@@ -7,7 +7,7 @@ Debian's cron (`cronsim` knows the rules).
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import inf
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -18,7 +18,8 @@ from vlm_operator.scaling.state import Floor
 
 SOME_DAY = datetime(2000, 1, 1, tzinfo=UTC)
 """To see whether a schedule ever fires: `cronsim` looks 50 years ahead."""
-NEVER = "never comes"
+FOLD_HOURS = 2
+"""More than clocks are ever set back by."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,14 +38,12 @@ def problem_of(cron: str, time_zone: str) -> Problem | None:
     except (ZoneInfoNotFoundError, ValueError, OSError):
         message = f"{time_zone} is no time zone that is known here"
         return Problem(field="timeZone", message=message, advice="use an IANA name, for example Europe/Berlin")
-    try:
-        next(CronSim(cron, SOME_DAY.astimezone(zone)))
-    except CronSimError as error:
-        message = f'"{cron}" cannot be read as a cron expression: {str(error).removeprefix("Bad ")} is wrong'
+    wrong = _unreadable(cron)
+    if wrong is not None and _unreadable(_in_any_month(cron)) is not None:
+        message = f'"{cron}" cannot be read as a cron expression: {wrong} is wrong'
         return Problem(field="schedule", message=message, advice="write five fields, for example 0 7 * * 1-5")
-    except StopIteration:
-        message = f'"{cron}" {NEVER}'
-        return Problem(field="schedule", message=message, advice="name a day that its month has")
+    if wrong is not None or next(CronSim(cron, SOME_DAY.astimezone(zone)), None) is None:
+        return Problem(field="schedule", message=f'"{cron}" never comes', advice="name a day that its month has")
     return None
 
 
@@ -65,8 +64,27 @@ def floor_of(schedules: tuple[Schedule, ...], now: float, known: Floor | None) -
 
 def _next(schedule: Schedule, now: float, *, back: bool = False) -> float | None:
     """The first time of a schedule after `now`, or going back the last one that is not after it."""
-    # Going back starts a moment later, because the first time found lies before the given one.
-    start = datetime.fromtimestamp(int(now) + (1 if back else 0), ZoneInfo(schedule.time_zone))
-    times: Iterator[datetime] = CronSim(schedule.cron, start, reverse=back)
-    found = next(times, None)
-    return found.timestamp() if found is not None else None
+    moment = datetime.fromtimestamp(int(now), ZoneInfo(schedule.time_zone))
+    if moment.fold:
+        # In an hour that comes twice all times belong to the first of the two: look from before it, or from after.
+        moment += timedelta(hours=FOLD_HOURS if back else -FOLD_HOURS)
+    elif back:
+        # Going back, the first time found lies before the given one.
+        moment += timedelta(seconds=1)
+    times: Iterator[datetime] = CronSim(schedule.cron, moment, reverse=back)
+    found = (time.timestamp() for time in times)
+    return next((time for time in found if (time <= now if back else time > now)), None)
+
+
+def _unreadable(cron: str) -> str | None:
+    """Which field is wrong; days that none of the months has are wrong here, too."""
+    try:
+        CronSim(cron, SOME_DAY)
+    except CronSimError as error:
+        return str(error).removeprefix("Bad ")
+    return None
+
+
+def _in_any_month(cron: str) -> str:
+    fields = cron.split()
+    return " ".join([*fields[:3], "*", *fields[4:]])

@@ -91,9 +91,9 @@ class Fleet:
         return replace(sample, **self.spoilt)
 
 
-def constant(load: float) -> Callable[[float], float]:
-    """A load that stays."""
-    return lambda _: load
+def steady(_: float) -> float:
+    """A load of two replicas at the declared capacity."""
+    return 8000.0
 
 
 def ticks(start: float, seconds: float, step: float = TICK) -> Iterator[float]:
@@ -106,7 +106,7 @@ def run(
     fleet: Fleet,
     *,
     seconds: float,
-    load: Callable[[float], float] = constant(8000),
+    load: Callable[[float], float] = steady,
     state: State = NEW,
     start: float = NOON,
     follow: bool = False,

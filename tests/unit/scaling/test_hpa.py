@@ -29,7 +29,7 @@ PUBLISHED = [
     ("twice the target doubles the size", 100, [200, 200], 4),
     # "If the current value is instead 50m, you'll halve the number of replicas"
     ("half the target halves it", 100, [50, 50, 50, 50], 2),
-    # "skips any scaling action if the ratio is sufficiently close to 1.0 (0.1 by default)"
+    # Within a tenth of the target nothing is done:
     ("a tenth above the target is within tolerance", 100, [110, 110], 2),
     ("a tenth below it, too", 100, [90, 90, 90], 3),
     ("more than a tenth above is not", 100, [111, 111], 3),

@@ -1,6 +1,7 @@
 """Windows and paces of autoscaling/v2, by the published examples and as the controller works."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -32,7 +33,7 @@ def test_the_published_example_of_two_policies_down() -> None:
     # "During the first iteration 10 % of 80 = 8 pods; in the next 10 % of 72 is 7.2, rounded up to 8. When the number of
     # replicas falls below 40 the second policy of 4 pods takes over."
     assert sizes[:3] == [72, 64, 57]
-    below = [before - after for before, after in zip(sizes, sizes[1:], strict=False) if before <= 40]
+    below = [before - after for before, after in pairwise(sizes) if before <= 40]
     assert set(below[:-1]) == {4}
 
 
