@@ -5,11 +5,11 @@ Bins hold work per second, not replicas, so that a capacity that is learned late
 
 from dataclasses import replace
 from itertools import pairwise
-from math import sqrt
+from math import ceil, sqrt
 
-from vlm_operator.scaling.capacity import horizon_bins, horizon_seconds
 from vlm_operator.scaling.policy import Policy
-from vlm_operator.scaling.state import History, Increment, Learned
+from vlm_operator.scaling.state import History, Increment
+from vlm_operator.scaling.tuning import Tuning
 
 FEWEST_FOR_DISPERSION = 5
 PRIOR_HORIZON_SECONDS = 90.0
@@ -31,10 +31,10 @@ def history_bins(policy: Policy) -> int:
 
 
 def extended(
-    history: History, *, policy: Policy, learned: Learned, capacity: float, rate: float, count: int
+    history: History, *, policy: Policy, horizon_seconds: float, capacity: float, rate: float, count: int
 ) -> History:
     """With `count` further bins. Those in which nothing could be read get the mean over the gap, which counters tell."""
-    kept, horizon = history_bins(policy), horizon_bins(policy, learned)
+    kept, horizon = history_bins(policy), max(1, ceil(horizon_seconds / policy.scrape_seconds))
     rates, increments = history.rates, history.increments
     for _ in range(min(count, kept)):
         rates = (*rates, max(0.0, rate))[-kept:]
@@ -44,7 +44,7 @@ def extended(
         history,
         rates=rates,
         increments=increments,
-        growth=_growth(increments, capacity, policy, learned),
+        growth=_growth(increments, capacity, horizon_seconds, policy.tuning),
         dispersion=_dispersion(rates, policy.scrape_seconds),
     )
 
@@ -71,16 +71,15 @@ def _increment(rates: tuple[float, ...], horizon: int, policy: Policy) -> Increm
     return Increment(rise=most - before, level=before)
 
 
-def _growth(increments: tuple[Increment, ...], capacity: float, policy: Policy, learned: Learned) -> float:
+def _growth(increments: tuple[Increment, ...], capacity: float, horizon_seconds: float, tuning: Tuning) -> float:
     """A high quantile of the increments, each in replicas and over the square root of its level.
 
     Over the square root they are alike from two to sixty replicas; a few assumed ones stand in for a history.
     """
-    tuning = policy.tuning
     if capacity <= 0:
         return 0.0
     least = capacity * capacity
-    prior = tuning.envelope_prior * sqrt(horizon_seconds(policy, learned) / PRIOR_HORIZON_SECONDS)
+    prior = tuning.envelope_prior * sqrt(horizon_seconds / PRIOR_HORIZON_SECONDS)
     known = [one.rise / sqrt(max(one.level * capacity, least)) for one in increments]
     known += [prior] * tuning.envelope_prior_count
     known.sort()

@@ -7,14 +7,12 @@ wrong, or requests wait before the engine, where the front end counts.
 
 from dataclasses import replace
 
-from vlm_operator.scaling.capacity import workers_of
 from vlm_operator.scaling.decision import Candidate, Reason, Stage
 from vlm_operator.scaling.intervals import FULL_FRONT_END
 from vlm_operator.scaling.observe import Totals
 from vlm_operator.scaling.policy import Policy, Signal
 from vlm_operator.scaling.reading import gauge_quality
 from vlm_operator.scaling.signals import Phase, Quality, Signals
-from vlm_operator.scaling.state import Learned
 
 NOT_CORROBORATED = "busy GPUs alone do not count: no stage of the engines is half full"
 
@@ -49,9 +47,9 @@ def gpus_idle(policy: Policy, signals: Signals, totals: Totals, now: float) -> b
     return True
 
 
-def front_end_bound(policy: Policy, learned: Learned, stages: tuple[Stage, ...], totals: Totals) -> bool:
+def front_end_bound(policy: Policy, stages: tuple[Stage, ...], totals: Totals) -> bool:
     """Whether requests pile up before engines that have room."""
-    full = workers_of(policy, learned).count + FULL_FRONT_END
+    full = totals.able.workers.count + FULL_FRONT_END
     if totals.ready == 0 or totals.front_end / totals.ready < full:
         return False
     lane = next((stage for stage in stages if stage.name is Reason.LANE), None)

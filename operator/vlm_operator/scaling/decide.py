@@ -5,7 +5,7 @@ from math import ceil
 
 from vlm_operator.scaling import corroborate, hpa, pace, trust, wording
 from vlm_operator.scaling.bounds import bounds_of, standby_of
-from vlm_operator.scaling.capacity import assumptions, horizon_seconds
+from vlm_operator.scaling.capacity import assumptions
 from vlm_operator.scaling.decision import Candidate, Decision, Limit, Reason
 from vlm_operator.scaling.observe import Totals, observe
 from vlm_operator.scaling.policy import Policy
@@ -36,11 +36,11 @@ def decide(policy: Policy, state: State, signals: Signals, now: float) -> tuple[
     if bounds.clamp(steps.replicas) < steps.size:
         _freeze(steps, policy, state, totals, proposal, now=now)
     if proposal.measured:
-        _hold(steps, policy, state, now=now)
+        _hold(steps, policy, state, totals, now=now)
     steps.to(max(steps.replicas, bounds.least), bounds.why)
     steps.to(min(steps.replicas, bounds.most), Reason.CEILING)
     steps.to(pace.paced(policy.behavior, windows.changes, size=steps.size, wanted=steps.replicas, now=now), Reason.PACE)
-    crowded = corroborate.front_end_bound(policy, state.learned, proposal.stages, totals)
+    crowded = corroborate.front_end_bound(policy, proposal.stages, totals)
     limits = tuple(steps.limits)
     # A target tells by itself what its signal is worth.
     flaws = totals.flaws if policy.work_based else ()
@@ -57,7 +57,7 @@ def decide(policy: Policy, state: State, signals: Signals, now: float) -> tuple[
         candidates=proposal.candidates,
         limits=limits,
         flaws=flaws,
-        assumed=assumptions(policy, state.learned) if policy.work_based else (),
+        assumed=assumptions(policy, state.learned, totals.able) if policy.work_based else (),
     )
     return decision, state
 
@@ -157,31 +157,31 @@ class _Steps:
 
 def _freeze(steps: _Steps, policy: Policy, state: State, totals: Totals, proposal: Proposal, *, now: float) -> None:
     """Nothing goes down on signals or windows that lack something."""
-    down_seconds = _down_window(policy, state)
+    down_seconds = _down_window(policy, totals)
     frozen = trust.freeze(policy, state, totals, proposal.candidates, down_seconds=down_seconds, now=now)
     if frozen is not None:
         steps.to(steps.size, frozen)
 
 
-def _hold(steps: _Steps, policy: Policy, state: State, *, now: float) -> None:
+def _hold(steps: _Steps, policy: Policy, state: State, totals: Totals, *, now: float) -> None:
     """The safest of the sizes that were wanted lately."""
     steady = pace.stabilized(
         state.windows.wanted,
         size=steps.size,
         wanted=steps.replicas,
         up_seconds=policy.behavior.up.window_seconds or 0.0,
-        down_seconds=_down_window(policy, state),
+        down_seconds=_down_window(policy, totals),
         now=now,
     )
     steps.to(steady, Reason.HELD)
 
 
-def _down_window(policy: Policy, state: State) -> float:
+def _down_window(policy: Policy, totals: Totals) -> float:
     """Seconds over which the greatest size wanted is kept."""
     given, tuning = policy.behavior.down.window_seconds, policy.tuning
     if given is not None:
         return given
-    return max(tuning.hold_least_seconds, tuning.hold_horizons * horizon_seconds(policy, state.learned))
+    return max(tuning.hold_least_seconds, tuning.hold_horizons * totals.able.horizon_seconds)
 
 
 def _needed(policy: Policy, proposal: Proposal, replicas: int) -> int:

@@ -7,7 +7,7 @@ estimate comes to `late_share`.
 from math import exp
 
 from vlm_operator.scaling.bins import level
-from vlm_operator.scaling.capacity import lane_capacity, workers_of
+from vlm_operator.scaling.capacity import Able
 from vlm_operator.scaling.policy import Policy
 from vlm_operator.scaling.state import History, Learned, Mix, Seen
 
@@ -21,22 +21,21 @@ def gains_of(policy: Policy, learned: Learned) -> tuple[float, float]:
 
 
 def late_shares(
-    policy: Policy, learned: Learned, lane: History, mix: Mix, fresh: tuple[Seen, ...]
+    policy: Policy, able: Able, lane: History, mix: Mix, fresh: tuple[Seen, ...]
 ) -> tuple[float, float] | None:
     """Share of the requests that come in now which are late, by lane and by front end; None where none come in."""
     if not fresh or mix.tokens <= 0:
         return None
-    tokens, capacity, tuning = mix.tokens_per_request, lane_capacity(policy, learned), policy.tuning
+    tokens, capacity, tuning = mix.tokens_per_request, able.lane, policy.tuning
     requests = level(lane, policy) / tokens / len(fresh) if tokens > 0 else 0.0
     if requests <= 0:
         return None
     service = tokens / capacity
     residual = min(tuning.residual_most_seconds, lane.dispersion / capacity) / 2
-    workers = workers_of(policy, learned).count
     waiting = (known.sample.waiting or 0.0 for known in fresh)
     in_lane = sum(_late(policy, residual + (ahead - 1) * service) for ahead in waiting if ahead > 0)
     # Little's law: those that wait over the rate at which they come is how long they wait.
-    queued = ((known.front_end or 0.0) - workers for known in fresh)
+    queued = ((known.front_end or 0.0) - able.workers.count for known in fresh)
     in_front = sum(_late(policy, ahead / requests) for ahead in queued if ahead > 0)
     return in_lane / len(fresh), in_front / len(fresh)
 

@@ -6,7 +6,7 @@ prompt tokens done and those of requests that newly wait, images prepared and th
 
 from dataclasses import replace
 
-from vlm_operator.scaling.capacity import SOME_SECONDS, lane_capacity, workers_of
+from vlm_operator.scaling.capacity import SOME_SECONDS, Able
 from vlm_operator.scaling.policy import Policy
 from vlm_operator.scaling.reading import Flaws, judged
 from vlm_operator.scaling.signals import Quality, Replica, Sample
@@ -37,17 +37,25 @@ class Ledger:
     """
 
     __slots__ = (
-        *("begun", "busy_images", "busy_seconds", "capacity", "entered", "images", "keep_single", "lane_seconds"),
+        *(
+            "able",
+            "begun",
+            "busy_images",
+            "busy_seconds",
+            "entered",
+            "images",
+            "keep_mix",
+            "keep_single",
+            "lane_seconds",
+        ),
         *("lane_tokens", "learning", "policy", "single_images", "single_seconds", "starts", "tokens", "until"),
-        *("waiting_front_end",),
     )
 
-    def __init__(self, policy: Policy, learned: Learned, mix: Mix, *, learning: bool, replicas: int) -> None:
-        self.policy, self.learning = policy, learning
+    def __init__(self, policy: Policy, learned: Learned, able: Able, mix: Mix, *, learning: bool, count: int) -> None:
+        self.policy, self.able, self.learning = policy, able, learning
         self.until, self.starts = learned.until, learned.starts
-        self.capacity = lane_capacity(policy, learned)
-        self.waiting_front_end = workers_of(policy, learned).count + FULL_FRONT_END
-        self.keep_single = policy.tuning.mix_forget / policy.scrape_seconds / max(1, replicas)
+        self.keep_mix = policy.tuning.mix_forget / policy.scrape_seconds
+        self.keep_single = self.keep_mix / max(1, count)
         self.lane_tokens, self.lane_seconds = learned.lane.work, learned.lane.seconds
         self.single_images, self.single_seconds = learned.front_end.work, learned.front_end.seconds
         self.busy_images, self.busy_seconds = learned.front_end_busy.work, learned.front_end_busy.seconds
@@ -57,10 +65,12 @@ class Ledger:
         """What requests are like by now."""
         return Mix(tokens=self.tokens, begun=self.begun, images=self.images, entered=self.entered)
 
-    def learned(self, before: Learned) -> Learned:
-        """What was learned by now."""
-        return replace(
-            before,
+    def learned(self, before: Learned, *, until: float) -> Learned:
+        """What was learned, up to a time."""
+        return Learned(
+            since=before.since,
+            until=until,
+            gains=before.gains,
             lane=Rate(work=self.lane_tokens, seconds=self.lane_seconds),
             front_end=Rate(work=self.single_images, seconds=self.single_seconds),
             front_end_busy=Rate(work=self.busy_images, seconds=self.busy_seconds),
@@ -79,12 +89,12 @@ class Ledger:
         before = known.sample
         if fine.prompt_tokens is None or before.prompt_tokens is None or fine.waiting is None or before.waiting is None:
             return _not_counted(known, fine, flaws, front)
-        if _went_back(before, fine):
+        images = None if fine.images is None or before.images is None else fine.images - before.images
+        if fine.prompt_tokens < before.prompt_tokens or (images is not None and images < 0):
             return _not_counted(known, fine, (*flaws, ("counters", Quality.RESET)), front)
         seconds, tokens = fine.time - before.time, fine.prompt_tokens - before.prompt_tokens
         if tokens > MOST_TOKENS_PER_SECOND * seconds:
             return _not_counted(known, fine, (*flaws, ("prompt_tokens", Quality.IMPOSSIBLE)), front)
-        images = None if fine.images is None or before.images is None else fine.images - before.images
         self._count_mix(before, fine, seconds, tokens, images)
         rise, image_rate = fine.waiting - before.waiting, None
         if front is not None and known.front_end is not None:
@@ -106,7 +116,7 @@ class Ledger:
             self.starts = (*self.starts, round(ready - replica.created_at))[-STARTS_KEPT:]
 
     def _count_mix(self, before: Sample, now: Sample, seconds: float, tokens: float, images: float | None) -> None:
-        keep = max(0.0, 1 - self.policy.tuning.mix_forget * seconds / self.policy.scrape_seconds)
+        keep = max(0.0, 1 - self.keep_mix * seconds)
         if now.first_tokens is not None and before.first_tokens is not None:
             self.tokens = self.tokens * keep + tokens
             self.begun = self.begun * keep + max(0.0, now.first_tokens - before.first_tokens)
@@ -120,8 +130,8 @@ class Ledger:
     def _learn_lane(self, before: Sample, now: Sample, seconds: float, tokens: float) -> None:
         """From times in which requests waited for nothing but the lane, and from any that beat the figure so far."""
         tuning, rate = self.policy.tuning, tokens / seconds
-        if rate > self.capacity:
-            weight, rate = ABOVE_WEIGHT, min(rate, ABOVE_SHARE * self.capacity)
+        if rate > self.able.lane:
+            weight, rate = ABOVE_WEIGHT, min(rate, ABOVE_SHARE * self.able.lane)
         elif self._waited_for_the_lane(before, now):
             weight = 1.0
         else:
@@ -138,7 +148,7 @@ class Ledger:
 
     def _learn_front_end(self, seconds: float, images: float, front: float, before: float) -> None:
         """Where few are in the front end, each has a worker to itself, so that their number times the time is work time."""
-        if front >= self.waiting_front_end and before >= self.waiting_front_end:
+        if min(front, before) >= self.able.workers.count + FULL_FRONT_END:
             keep = self.policy.tuning.capacity_forget
             self.busy_images = self.busy_images * keep + images
             self.busy_seconds = self.busy_seconds * keep + seconds
@@ -161,14 +171,6 @@ def _beginning(replica: Replica, first: Sample, scrape_seconds: float) -> Seen |
     if ready is None or not SHORTEST_SCRAPES * scrape_seconds <= first.time - ready <= FIRST_SCRAPES * scrape_seconds:
         return None
     return Seen(sample=replace(NOTHING_DONE, time=ready), front_end=0.0)
-
-
-def _went_back(before: Sample, now: Sample) -> bool:
-    """Whether a counter did, which only a new start of the engine explains."""
-    for old, new in ((before.prompt_tokens, now.prompt_tokens), (before.images, now.images)):
-        if old is not None and new is not None and new < old:
-            return True
-    return False
 
 
 def _not_counted(known: Seen, sample: Sample, flaws: Flaws, front_end: float | None) -> Seen:

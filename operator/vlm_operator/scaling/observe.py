@@ -2,11 +2,12 @@
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from math import isfinite
+from functools import partial
+from math import inf, isfinite
 
 from vlm_operator.scaling import feedback
 from vlm_operator.scaling.bins import bin_of, extended
-from vlm_operator.scaling.capacity import front_end_capacity, lane_capacity
+from vlm_operator.scaling.capacity import Able, able
 from vlm_operator.scaling.decision import Flaw
 from vlm_operator.scaling.intervals import SHORTEST_SCRAPES, Ledger
 from vlm_operator.scaling.policy import Policy
@@ -19,6 +20,8 @@ from vlm_operator.scaling.state import Learned, Seen, State, Windows
 class Totals:
     """The newest figures of the replicas that carry requests, as far as they can be relied on."""
 
+    able: Able
+    """What one of them can do."""
     ready: int
     """Replicas that get requests."""
     unread: int
@@ -55,16 +58,15 @@ def observe(policy: Policy, state: State, signals: Signals, now: float) -> tuple
     learning = now > learned.until
     if learned.since is None:
         learned = replace(learned, since=now)
-    ledger = Ledger(policy, learned, windows.mix, learning=learning, replicas=len(signals.replicas))
+    ledger = Ledger(policy, learned, able(policy, learned), windows.mix, learning=learning, count=len(signals.replicas))
     looked = _counted(policy, ledger, windows, signals, now)
-    totals = _totals(policy, looked, now)
+    if learning:
+        learned = ledger.learned(learned, until=now)
+    totals = _totals(policy, looked, able(policy, learned), now)
     seen = {replica.uid: known for replica, known in looked if known is not None}
     windows = replace(windows, since=now if windows.since is None else windows.since, seen=seen, mix=ledger.mix())
-    learned = ledger.learned(learned) if learning else learned
     if bin_of(policy, now) != windows.bin:
         windows, learned = _closed(policy, windows, learned, totals, now, learning=learning)
-    if learning:
-        learned = replace(learned, until=now)
     return State(learned=learned, windows=windows), totals
 
 
@@ -76,27 +78,30 @@ def _counted(policy: Policy, ledger: Ledger, windows: Windows, signals: Signals,
         if replica.phase not in _GOING:
             continue
         sample, known = replica.sample, before.get(replica.uid)
-        usable = sample is not None and sample.time <= future
-        if usable and sample is not None and (known is None or sample.time - known.sample.time >= shortest):
-            known = ledger.count(replica, sample, known)
+        if sample is not None:
+            newer = known is None or sample.time - known.sample.time >= shortest
+            if newer and sample.time <= future:
+                known = ledger.count(replica, sample, known)
         looked.append((replica, known))
     return looked
 
 
-def _totals(policy: Policy, looked: Looked, now: float) -> Totals:
+def _totals(policy: Policy, looked: Looked, can: Able, now: float) -> Totals:
     stale_after = policy.tuning.stale_scrapes * policy.scrape_seconds
+    oldest, ready_phase = now - stale_after, Phase.READY
     flaws: Counter[tuple[str, Quality]] = Counter()
-    fresh, ready, unread, incomplete = [], 0, 0, 0
+    fresh, ready, unread, incomplete, newest = [], 0, 0, 0, -inf
     running = waiting = front_end = kv_caches = 0.0
     for replica, known in looked:
-        serves = replica.phase is Phase.READY
-        age = now - (known.sample.time if known is not None else replica.ready_at or replica.created_at)
+        serves = replica.phase is ready_phase
         if serves:
             ready += 1
-        if known is None or age > stale_after:
-            if serves and age > stale_after:
+        time = (replica.ready_at or replica.created_at) if known is None else known.sample.time
+        if known is not None and time > newest:
+            newest = time
+        if known is None or time < oldest:
+            if serves and time < oldest:
                 unread += 1
-                incomplete += 1
                 flaws[WHOLE, _why_unread(replica, known, now + policy.scrape_seconds)] += 1
             continue
         sample = known.sample
@@ -110,10 +115,11 @@ def _totals(policy: Policy, looked: Looked, now: float) -> Totals:
                 flaws.update(known.flaws)
                 incomplete += any(name in NEEDED for name, _ in known.flaws)
     return Totals(
+        able=can,
         ready=ready,
         unread=unread,
-        incomplete=incomplete,
-        newest=max((known.sample.time for _, known in looked if known is not None), default=None),
+        incomplete=unread + incomplete,
+        newest=None if newest == -inf else newest,
         running=running,
         waiting=waiting,
         front_end=front_end,
@@ -140,25 +146,13 @@ def _closed(
     fresh = [known for known in windows.seen.values() if known.sample.time >= oldest and known.lane_rate is not None]
     if not fresh:
         return windows, learned
-    number = bin_of(policy, now)
+    number, can = bin_of(policy, now), totals.able
     count = 1 if windows.bin is None else max(1, number - windows.bin)
-    lane = extended(
-        windows.lane,
-        policy=policy,
-        learned=learned,
-        capacity=lane_capacity(policy, learned),
-        rate=sum(known.lane_rate or 0.0 for known in fresh),
-        count=count,
-    )
-    front_end = extended(
-        windows.front_end,
-        policy=policy,
-        learned=learned,
-        capacity=front_end_capacity(policy, learned),
-        rate=sum(known.image_rate or 0.0 for known in fresh),
-        count=count,
-    )
-    late = feedback.late_shares(policy, learned, lane, windows.mix, totals.fresh)
+    further = partial(extended, policy=policy, horizon_seconds=can.horizon_seconds, count=count)
+    lane = further(windows.lane, capacity=can.lane, rate=sum(known.lane_rate or 0.0 for known in fresh))
+    images = sum(known.image_rate or 0.0 for known in fresh)
+    front_end = further(windows.front_end, capacity=can.images, rate=images)
+    late = feedback.late_shares(policy, can, lane, windows.mix, totals.fresh)
     if late is not None and learning:
         learned = replace(learned, gains=feedback.moved(policy, feedback.gains_of(policy, learned), late, lane))
     return replace(windows, bin=number, lane=lane, front_end=front_end, late=late), learned

@@ -7,7 +7,6 @@ the queue carried by those that stay: no further check of a smaller fleet is nee
 from math import sqrt
 
 from vlm_operator.scaling.bins import level
-from vlm_operator.scaling.capacity import front_end_capacity, lane_capacity, start_seconds
 from vlm_operator.scaling.decision import Reason, Stage
 from vlm_operator.scaling.feedback import gains_of
 from vlm_operator.scaling.observe import Totals
@@ -20,35 +19,15 @@ DRAIN_LEAST_SECONDS, DRAIN_MOST_SECONDS = 15.0, 60.0
 
 def stages_of(policy: Policy, state: State, totals: Totals, held: float) -> tuple[Stage, ...]:
     """The stages that could be measured; the lane is the first of them."""
-    learned, windows = state.learned, state.windows
-    gains, late = gains_of(policy, learned), windows.late or (None, None)
-    mix, images = windows.mix, front_end_capacity(policy, learned)
-    lane = _queue(
-        policy,
-        state,
-        Reason.LANE,
-        windows.lane,
-        capacity=lane_capacity(policy, learned),
-        backlog=(totals.waiting + totals.front_end + held) * mix.tokens_per_request,
-        ready=totals.ready,
-        gain=gains[0],
-        late=late[0],
-    )
+    windows, able, mix = state.windows, totals.able, state.windows.mix
+    gains, late = gains_of(policy, state.learned), windows.late or (None, None)
+    queued = (totals.waiting + totals.front_end + held) * mix.tokens_per_request
+    lane = _queue(policy, totals, windows.lane, Reason.LANE, able.lane, queued, gains[0], late[0])
     found = [lane]
-    if images > 0:
-        backlog = totals.front_end * mix.images_per_request
+    if able.images > 0:
+        queued = totals.front_end * mix.images_per_request
         found.append(
-            _queue(
-                policy,
-                state,
-                Reason.FRONT_END,
-                windows.front_end,
-                capacity=images,
-                backlog=backlog,
-                ready=totals.ready,
-                gain=gains[1],
-                late=late[1],
-            )
+            _queue(policy, totals, windows.front_end, Reason.FRONT_END, able.images, queued, gains[1], late[1])
         )
     growth = 1 + lane.envelope / max(lane.level, 0.5)
     slots, tuning = policy.declared.slots, policy.tuning
@@ -59,28 +38,25 @@ def stages_of(policy: Policy, state: State, totals: Totals, held: float) -> tupl
     )
 
 
-def _queue(
+def _queue(  # noqa: PLR0917  # the terms of one formula
     policy: Policy,
-    state: State,
-    name: Reason,
+    totals: Totals,
     history: History,
-    *,
+    name: Reason,
     capacity: float,
-    backlog: float,
-    ready: int,
+    queued: float,
     gain: float,
     late: float | None,
 ) -> Stage:
     """A stage at which work waits: square-root staffing over the load, the growth to be expected, and what waits."""
-    tuning = policy.tuning
+    tuning, pool = policy.tuning, policy.pool
     now = level(history, policy) / capacity
     envelope = history.growth * sqrt(max(now, 1.0))
     dispersion = min(tuning.dispersion_most_seconds, history.dispersion / capacity)
     burst = tuning.burst * sqrt((now + envelope) * dispersion / 2 / tuning.slo_wait_seconds)
-    pool = policy.pool.size if policy.pool.size and not policy.pool.standby else 0
-    headroom = max(gain * (envelope + burst), pool)
-    within = min(DRAIN_MOST_SECONDS, max(start_seconds(policy, state.learned), DRAIN_LEAST_SECONDS))
-    drain = max(0.0, backlog / capacity - tuning.slo_wait_seconds * ready) / within
+    headroom = max(gain * (envelope + burst), 0 if pool.standby else pool.size)
+    within = min(DRAIN_MOST_SECONDS, max(totals.able.start_seconds, DRAIN_LEAST_SECONDS))
+    drain = max(0.0, queued / capacity - tuning.slo_wait_seconds * totals.ready) / within
     return Stage(
         name=name,
         level=now,

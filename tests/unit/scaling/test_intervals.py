@@ -8,16 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unit.scaling.scenes import NOON, SCRAPE, Fleet, by_work, run
-from vlm_operator.scaling.capacity import (
-    assumptions,
-    front_end_capacity,
-    lane_capacity,
-    start_seconds,
-    workers_of,
-)
+from vlm_operator.scaling.capacity import able, assumptions
 from vlm_operator.scaling.decide import decide
 from vlm_operator.scaling.intervals import Ledger
-from vlm_operator.scaling.policy import Declared, Source, Workers
+from vlm_operator.scaling.policy import Declared, Policy, Source, Workers
 from vlm_operator.scaling.reading import judged
 from vlm_operator.scaling.signals import Phase, Quality, Replica, Sample, Signals
 from vlm_operator.scaling.state import NEW, Learned, Mix, Rate, Seen
@@ -36,8 +30,13 @@ FULL = Sample(
 OLD = Replica(uid="r", phase=Phase.READY, created_at=NOON - 4000, ready_at=NOON - 3900)
 
 
-def ledger(**learned: Any) -> Ledger:
-    return Ledger(by_work(), Learned(**learned), Mix(), learning=True, replicas=1)
+def ledger(learned: Learned | None = None, policy: Policy | None = None) -> Ledger:
+    policy, learned = policy or by_work(), learned or Learned()
+    return Ledger(policy, learned, able(policy, learned), Mix(), learning=True, count=1)
+
+
+def taught(book: Ledger) -> Learned:
+    return book.learned(Learned(), until=NOON)
 
 
 def later(seconds: float = SCRAPE, **figures: Any) -> Sample:
@@ -125,19 +124,19 @@ def test_the_lane_is_learned_from_times_in_which_requests_waited_for_it_alone() 
     learning = ledger()
     for _ in range(200):
         learning.count(OLD, busy, before)
-    assert lane_capacity(policy, learning.learned(Learned())) == pytest.approx(2000, rel=0.15)
+    assert able(policy, taught(learning)).lane == pytest.approx(2000, rel=0.15)
     idle = ledger()
     for changes in ({"waiting": 0}, {"running": 255}, {"kv_usage": 0.9}):
         idle.count(OLD, replace(busy, **changes), before)
-    assert lane_capacity(policy, idle.learned(Learned())) == 4000
+    assert able(policy, taught(idle)).lane == 4000
 
 
 def test_a_capacity_that_is_beaten_was_too_low() -> None:
     book, policy = ledger(), by_work()
     for _ in range(300):
-        book = Ledger(policy, book.learned(Learned()), Mix(), learning=True, replicas=1)
+        book = ledger(taught(book))
         book.count(OLD, later(prompt_tokens=100_000 + 8000 * SCRAPE), Seen(sample=FULL, front_end=0.0))
-    assert lane_capacity(policy, book.learned(Learned())) > 6000
+    assert able(policy, taught(book)).lane > 6000
 
 
 def test_the_front_end_is_learned_while_few_are_in_it() -> None:
@@ -146,16 +145,19 @@ def test_the_front_end_is_learned_while_few_are_in_it() -> None:
     for _ in range(100):
         book.count(OLD, now, Seen(sample=replace(FULL, in_flight=5), front_end=1.0))
     # One worker was busy for 15 s with 30 images.
-    assert front_end_capacity(by_work(), book.learned(Learned())) == pytest.approx(2)
+    assert able(by_work(), taught(book)).images == pytest.approx(2)
 
 
 def test_workers_are_those_declared_until_all_of_them_were_busy_for_a_minute() -> None:
     policy = by_work(declared=Declared(workers=Workers(count=2, source=Source.DERIVED)))
     single = Rate(work=100, seconds=50)
-    assert workers_of(policy, Learned(front_end=single)) == Workers(count=2, source=Source.DERIVED)
+    assert able(policy, Learned(front_end=single)).workers == Workers(count=2, source=Source.DERIVED)
     busy = Rate(work=600, seconds=75)
-    assert workers_of(policy, Learned(front_end=single, front_end_busy=busy)) == Workers(count=4, source=Source.LEARNED)
-    shown = {one.name: (one.value, one.source) for one in assumptions(policy, Learned(front_end=single))}
+    assert able(policy, Learned(front_end=single, front_end_busy=busy)).workers == Workers(
+        count=4, source=Source.LEARNED
+    )
+    known = Learned(front_end=single)
+    shown = {one.name: (one.value, one.source) for one in assumptions(policy, known, able(policy, known))}
     assert shown["front-end workers"] == (2, Source.DERIVED)
     assert shown["front-end images/s"] == (4, Source.LEARNED)
 
@@ -163,17 +165,17 @@ def test_workers_are_those_declared_until_all_of_them_were_busy_for_a_minute() -
 def test_the_start_time_is_learned_from_replicas_that_got_ready() -> None:
     policy = by_work(declared=Declared(start_seconds=100))
     learned = NEW.learned
-    assert start_seconds(policy, learned) == 100
+    assert able(policy, learned).start_seconds == 100
     for number, took in enumerate((40, 42, 44, 46, 90)):
         now = NOON + number * 100
-        book = Ledger(policy, learned, Mix(), learning=True, replicas=1)
+        book = ledger(learned, policy)
         book.count(Replica(uid="n", phase=Phase.READY, created_at=now - took, ready_at=now), later(), None)
-        learned = book.learned(learned)
+        learned = replace(taught(book), until=0.0)
     assert learned.starts == (40, 42, 44, 46, 90)
-    assert start_seconds(policy, learned) == 90
-    book = Ledger(policy, replace(learned, until=NOON + 5000), Mix(), learning=True, replicas=1)
+    assert able(policy, learned).start_seconds == 90
+    book = ledger(replace(learned, until=NOON + 5000), policy)
     book.count(Replica(uid="n", phase=Phase.READY, created_at=NOON, ready_at=NOON + 9), later(), None)
-    assert book.learned(learned).starts == learned.starts, "it is known from before the restart"
+    assert taught(book).starts == learned.starts, "it is known from before the restart"
 
 
 def test_a_sample_that_is_lost_makes_the_interval_longer() -> None:

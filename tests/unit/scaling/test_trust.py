@@ -221,7 +221,7 @@ def test_what_was_written_a_while_ago_is_learned_up_to_now_while_the_windows_are
     _, early = tape.live(NEW, seconds=CALM - 900, start=NOON)
     _, state = tape.live(early, seconds=900, start=NOON + CALM - 900)
     again = tape.rebuilt(restarted(early), now=NOON + CALM, step=TICK)
-    assert again.learned.gains == pytest.approx(state.learned.gains, rel=1e-2)
+    assert again.learned.gains == pytest.approx(state.learned.gains, rel=0.05)
     assert again.learned.until == state.learned.until
 
 
