@@ -117,7 +117,7 @@ class Decision:
     standby: int
     """Warm replicas beside them that get no traffic, as far as the ceiling leaves room."""
     needed: int
-    """Replicas without which the load itself would not be carried: those above are headroom."""
+    """Replicas that carry the load itself, where a pool is kept in rotation within the size: those above are warm."""
     wanted: int
     """The size before bounds, windows and pace."""
     reason: Reason
