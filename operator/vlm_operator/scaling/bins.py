@@ -3,9 +3,7 @@
 Bins hold work per second, not replicas, so that a capacity that is learned later holds for all of them.
 """
 
-from dataclasses import replace
-from itertools import pairwise
-from math import ceil, sqrt
+from math import ceil, dist, sqrt
 
 from vlm_operator.scaling.policy import Policy
 from vlm_operator.scaling.state import History, Increment
@@ -40,8 +38,7 @@ def extended(
         rates = (*rates, max(0.0, rate))[-kept:]
         if len(rates) >= horizon + level_bins(policy):
             increments = (*increments, _increment(rates, horizon, policy))[-kept:]
-    return replace(
-        history,
+    return History(
         rates=rates,
         increments=increments,
         growth=_growth(increments, capacity, horizon_seconds, policy.tuning),
@@ -78,9 +75,9 @@ def _growth(increments: tuple[Increment, ...], capacity: float, horizon_seconds:
     """
     if capacity <= 0:
         return 0.0
-    least = capacity * capacity
     prior = tuning.envelope_prior * sqrt(horizon_seconds / PRIOR_HORIZON_SECONDS)
-    known = [one.rise / sqrt(max(one.level * capacity, least)) for one in increments]
+    # A call of max() for each would double the time.
+    known = [rise / sqrt(capacity * (level if level > capacity else capacity)) for rise, level in increments]  # noqa: FURB136
     known += [prior] * tuning.envelope_prior_count
     known.sort()
     return max(0.0, known[min(len(known) - 1, int(tuning.envelope_quantile * len(known)))])
@@ -91,4 +88,4 @@ def _dispersion(rates: tuple[float, ...], seconds: float) -> float:
     total = sum(rates)
     if total <= 0 or len(rates) < FEWEST_FOR_DISPERSION:
         return 0.0
-    return seconds * sum((after - before) ** 2 for before, after in pairwise(rates)) / 2 / total
+    return seconds * dist(rates[1:], rates[:-1]) ** 2 / 2 / total

@@ -20,8 +20,8 @@ def decide(policy: Policy, state: State, signals: Signals, now: float) -> tuple[
     """The size for what is seen at `now` (seconds since the epoch), and the state for the next time.
 
     Pure: the same arguments give the same answer, and none of them is changed. To be called at every tick, and with the
-    replicas in any order. After a restart the windows are rebuilt by calling it with what was seen in the last hour, one
-    call for each scrape, and dropping the decisions.
+    replicas in any order. After a restart the windows are rebuilt by calling it with what was seen in the last hour
+    and two scrapes, one call for each scrape, and dropping the decisions.
 
     The decision is to be carried out as it is: `replicas` of them in service, `standby` of them loaded beside. In
     Advisory mode (`policy.advisory`) it is only shown. A size above the ceiling is cut at once whatever the signals say;

@@ -37,22 +37,22 @@ class Ledger:
     """
 
     __slots__ = (
+        *("able", "counted", "learning", "policy", "starts", "until"),
+        *("begun", "entered", "images", "keep_mix", "tokens"),
         *(
-            "able",
-            "begun",
             "busy_images",
             "busy_seconds",
-            "entered",
-            "images",
-            "keep_mix",
             "keep_single",
             "lane_seconds",
+            "lane_tokens",
+            "single_images",
+            "single_seconds",
         ),
-        *("lane_tokens", "learning", "policy", "single_images", "single_seconds", "starts", "tokens", "until"),
     )
 
     def __init__(self, policy: Policy, learned: Learned, able: Able, mix: Mix, *, learning: bool, count: int) -> None:
         self.policy, self.able, self.learning = policy, able, learning
+        self.counted = 0
         self.until, self.starts = learned.until, learned.starts
         self.keep_mix = policy.tuning.mix_forget / policy.scrape_seconds
         self.keep_single = self.keep_mix / max(1, count)
@@ -79,6 +79,7 @@ class Ledger:
 
     def count(self, replica: Replica, sample: Sample, known: Seen | None) -> Seen:
         """Take in a newer sample of a replica."""
+        self.counted += 1
         fine, flaws = judged(sample)
         front = front_end_of(fine)
         if known is None:

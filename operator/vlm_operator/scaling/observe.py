@@ -58,13 +58,17 @@ def observe(policy: Policy, state: State, signals: Signals, now: float) -> tuple
     learning = now > learned.until
     if learned.since is None:
         learned = replace(learned, since=now)
-    ledger = Ledger(policy, learned, able(policy, learned), windows.mix, learning=learning, count=len(signals.replicas))
+    can, mix = able(policy, learned), windows.mix
+    ledger = Ledger(policy, learned, can, mix, learning=learning, count=len(signals.replicas))
     looked = _counted(policy, ledger, windows, signals, now)
-    if learning:
-        learned = ledger.learned(learned, until=now)
-    totals = _totals(policy, looked, able(policy, learned), now)
+    if ledger.counted:
+        mix = ledger.mix()
+        if learning:
+            learned = ledger.learned(learned, until=now)
+            can = able(policy, learned)
+    totals = _totals(policy, looked, can, now)
     seen = {replica.uid: known for replica, known in looked if known is not None}
-    windows = replace(windows, since=now if windows.since is None else windows.since, seen=seen, mix=ledger.mix())
+    windows = replace(windows, since=now if windows.since is None else windows.since, seen=seen, mix=mix)
     if bin_of(policy, now) != windows.bin:
         windows, learned = _closed(policy, windows, learned, totals, now, learning=learning)
     return State(learned=learned, windows=windows), totals
@@ -154,5 +158,6 @@ def _closed(
     front_end = further(windows.front_end, capacity=can.images, rate=images)
     late = feedback.late_shares(policy, can, lane, windows.mix, totals.fresh)
     if late is not None and learning:
-        learned = replace(learned, gains=feedback.moved(policy, feedback.gains_of(policy, learned), late, lane))
+        gains = feedback.moved(policy, feedback.gains_of(policy, learned), late, lane)
+        learned = replace(learned, gains=gains, until=now)
     return replace(windows, bin=number, lane=lane, front_end=front_end, late=late), learned

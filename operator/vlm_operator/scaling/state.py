@@ -142,8 +142,7 @@ class Mix:
         return self.images / max(1.0, self.entered)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Increment:
+class Increment(NamedTuple):
     """How far the load rose from one bin on, within the time that a new replica takes, in work per second."""
 
     rise: float
