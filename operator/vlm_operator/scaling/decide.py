@@ -129,7 +129,10 @@ def _unmeasured(
     least = trust.blind_floor(policy, state, totals, now)
     reason = Reason.BLIND if state.windows.wanted else Reason.WARMING_UP
     proposal = Proposal(replicas=max(size, least), reason=reason, candidates=candidates, measured=False)
-    return _at_least(proposal, candidates) if policy.work_based else proposal
+    if not policy.work_based:
+        return proposal
+    candidates = corroborate.corroborated(policy, candidates, (), totals.ready)
+    return _at_least(replace(proposal, candidates=candidates), candidates)
 
 
 def _at_least(proposal: Proposal, candidates: tuple[Candidate, ...]) -> Proposal:

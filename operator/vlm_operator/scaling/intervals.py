@@ -37,7 +37,7 @@ class Ledger:
     """
 
     __slots__ = (
-        *("able", "counted", "learning", "policy", "starts", "until"),
+        *("able", "counted", "learning", "policy", "started_until", "starts"),
         *("begun", "entered", "images", "keep_mix", "tokens"),
         *(
             "busy_images",
@@ -53,7 +53,7 @@ class Ledger:
     def __init__(self, policy: Policy, learned: Learned, able: Able, mix: Mix, *, learning: bool, count: int) -> None:
         self.policy, self.able, self.learning = policy, able, learning
         self.counted = 0
-        self.until, self.starts = learned.until, learned.starts
+        self.started_until, self.starts = learned.started_until, learned.starts
         self.keep_mix = policy.tuning.mix_forget / policy.scrape_seconds
         self.keep_single = self.keep_mix / max(1, count)
         self.lane_tokens, self.lane_seconds = learned.lane.work, learned.lane.seconds
@@ -75,6 +75,7 @@ class Ledger:
             front_end=Rate(work=self.single_images, seconds=self.single_seconds),
             front_end_busy=Rate(work=self.busy_images, seconds=self.busy_seconds),
             starts=self.starts,
+            started_until=self.started_until,
         )
 
     def count(self, replica: Replica, sample: Sample, known: Seen | None) -> Seen:
@@ -113,8 +114,9 @@ class Ledger:
 
     def _learn_start(self, replica: Replica) -> None:
         ready = replica.ready_at
-        if self.learning and ready is not None and ready > self.until and ready >= replica.created_at:
+        if ready is not None and ready > self.started_until and ready >= replica.created_at:
             self.starts = (*self.starts, round(ready - replica.created_at))[-STARTS_KEPT:]
+            self.started_until = ready
 
     def _count_mix(self, before: Sample, now: Sample, seconds: float, tokens: float, images: float | None) -> None:
         keep = max(0.0, 1 - self.keep_mix * seconds)

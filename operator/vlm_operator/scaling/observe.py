@@ -47,7 +47,8 @@ class Totals:
 
 
 NEEDED = frozenset({"running", "waiting", "kv_usage", "prompt_tokens", "counters"})
-"""Figures without which an estimate is too low."""
+NEEDED_WITH_IMAGES = NEEDED | {"in_flight", "images"}
+"""Figures without which an estimate is too low: of the front end only where it has work."""
 Looked = list[tuple[Replica, Seen | None]]
 _GOING = (Phase.READY, Phase.DRAINING)
 
@@ -94,6 +95,7 @@ def _totals(policy: Policy, looked: Looked, can: Able, now: float) -> Totals:
     stale_after = policy.tuning.stale_scrapes * policy.scrape_seconds
     oldest, ready_phase = now - stale_after, Phase.READY
     flaws: Counter[tuple[str, Quality]] = Counter()
+    needed = NEEDED_WITH_IMAGES if can.images > 0 else NEEDED
     fresh, ready, unread, incomplete, newest = [], 0, 0, 0, -inf
     running = waiting = front_end = kv_caches = 0.0
     for replica, known in looked:
@@ -117,7 +119,7 @@ def _totals(policy: Policy, looked: Looked, can: Able, now: float) -> Totals:
             fresh.append(known)
             if known.flaws:
                 flaws.update(known.flaws)
-                incomplete += any(name in NEEDED for name, _ in known.flaws)
+                incomplete += any(name in needed for name, _ in known.flaws)
     return Totals(
         able=can,
         ready=ready,

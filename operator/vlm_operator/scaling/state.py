@@ -49,6 +49,8 @@ class Learned:
     """Images in the time in which all workers were busy."""
     starts: tuple[int, ...] = ()
     """How long the last replicas took to start, in seconds."""
+    started_until: float = 0.0
+    """When the last of them got ready: none counts twice, also after a restart."""
 
     def as_json(self) -> dict[str, Any]:
         """For the status: at most 2 KB."""
@@ -60,6 +62,7 @@ class Learned:
             "frontEnd": [_short(self.front_end.work), _short(self.front_end.seconds)],
             "frontEndBusy": [_short(self.front_end_busy.work), _short(self.front_end_busy.seconds)],
             "starts": list(self.starts),
+            "startedUntil": self.started_until,
         }
 
     @classmethod
@@ -71,6 +74,7 @@ class Learned:
             until=_number(stored.get("until")) or 0.0,
             gains=(gains[0], gains[1]) if len(gains) == 2 and min(gains) > 0 else None,
             starts=tuple(int(seconds) for seconds in _numbers(stored.get("starts")))[-STARTS_KEPT:],
+            started_until=_number(stored.get("startedUntil")) or 0.0,
             lane=_rate(stored.get("lane")),
             front_end=_rate(stored.get("frontEnd")),
             front_end_busy=_rate(stored.get("frontEndBusy")),

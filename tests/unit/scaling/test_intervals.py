@@ -170,12 +170,32 @@ def test_the_start_time_is_learned_from_replicas_that_got_ready() -> None:
         now = NOON + number * 100
         book = ledger(learned, policy)
         book.count(Replica(uid="n", phase=Phase.READY, created_at=now - took, ready_at=now), later(), None)
-        learned = replace(taught(book), until=0.0)
+        learned = taught(book)
     assert learned.starts == (40, 42, 44, 46, 90)
     assert able(policy, learned).start_seconds == 90
-    book = ledger(replace(learned, until=NOON + 5000), policy)
-    book.count(Replica(uid="n", phase=Phase.READY, created_at=NOON, ready_at=NOON + 9), later(), None)
+    book = ledger(Learned.from_json(learned.as_json()), policy)
+    book.count(Replica(uid="n", phase=Phase.READY, created_at=NOON + 310, ready_at=NOON + 400), later(), None)
     assert taught(book).starts == learned.starts, "it is known from before the restart"
+
+
+def test_the_start_times_of_a_growing_fleet_are_all_learned() -> None:
+    """Also while the others are read all the time."""
+    policy, state, fleet = by_work(), NEW, Fleet(size=3)
+    for tick in range(120):
+        now = NOON + tick * 5
+        signals = fleet.seen(now, 8000)
+        grown = tuple(
+            Replica(
+                uid=f"new-{number}",
+                phase=Phase.READY if now > NOON + 100 * number else Phase.STARTING,
+                created_at=NOON + 100 * number - 50 - number,
+                ready_at=NOON + 100 * number if now > NOON + 100 * number else None,
+                sample=replace(FULL, time=now) if now > NOON + 100 * number + 10 else None,
+            )
+            for number in range(1, 5)
+        )
+        _, state = decide(policy, state, replace(signals, replicas=(*signals.replicas, *grown)), now)
+    assert state.learned.starts == (30, 51, 52, 53, 54)
 
 
 def test_a_sample_that_is_lost_makes_the_interval_longer() -> None:

@@ -11,7 +11,7 @@ import pytest
 from unit.scaling.scenes import NOON, SCRAPE, TICK, Fleet, by_targets, by_work, queue, replicas, run, sizes, ticks
 from vlm_operator.scaling.decide import decide
 from vlm_operator.scaling.decision import Decision, Reason
-from vlm_operator.scaling.policy import Policy
+from vlm_operator.scaling.policy import Policy, Signal, Target
 from vlm_operator.scaling.signals import Quality, Signals
 from vlm_operator.scaling.state import NEW, Learned, State
 
@@ -107,6 +107,22 @@ def test_a_figure_that_cannot_be_used_freezes_scaling_down_and_is_shown(
     assert decisions[-1].limits[0].name == Reason.PARTIAL
     assert any(flaw.quality == quality and flaw.count == fleet.size for flaw in decisions[-1].flaws)
     assert "nothing scales down" in decisions[-1].message
+
+
+def test_a_front_end_that_is_no_longer_seen_freezes_scaling_down_where_it_has_work() -> None:
+    for images, frozen in ((2.0, True), (0.0, False)):
+        fleet = Fleet(size=20, front_end=1, images_per_request=images)
+        _, state = run(POLICY, fleet, seconds=900)
+        fleet.spoilt = {"in_flight": None}
+        decisions, _ = run(POLICY, fleet, seconds=60, state=state, start=NOON + 900)
+        assert (decisions[-1].reason == Reason.PARTIAL) is frozen
+
+
+def test_busy_gpus_alone_raise_nothing_where_the_engines_cannot_be_read() -> None:
+    target = Target(signal=Signal.GPU_UTILIZATION, value=0.1)
+    fleet = blind(Fleet(size=4, gpu=1.0))
+    decisions, _ = run(by_work(targets=(target,)), fleet, seconds=60)
+    assert decisions[-1].replicas == 4
 
 
 def test_one_silent_replica_of_ten_freezes_nothing_and_three_do() -> None:
@@ -227,7 +243,7 @@ def test_what_was_written_a_while_ago_is_learned_up_to_now_while_the_windows_are
 
 def test_the_lasting_state_is_small_and_comes_back_as_it_was() -> None:
     _, state, _ = settled()
-    full = replace(state.learned, starts=tuple(range(1000, 1016)), gains=(1.23456, 7.65432))
+    full = replace(state.learned, starts=tuple(range(1000, 1016)), gains=(1.23456, 7.65432), started_until=NOON)
     text = json.dumps(full.as_json())
     assert len(text) <= 2048
     assert Learned.from_json(json.loads(text)).as_json() == full.as_json()
