@@ -142,3 +142,19 @@ def test_a_schedule_raises_the_size_at_once_and_below_the_ceiling_only() -> None
     assert "the schedule in force keeps 6" in decisions[0].message
     decisions, _ = run(by_work(schedules=(always,), max_replicas=4), Fleet(size=2), seconds=5, start=NOON)
     assert decisions[0].replicas == 4
+
+
+@pytest.mark.parametrize("day", ["2026-03-28T23:50:00", "2026-10-24T23:50:00"])
+def test_looking_up_only_when_a_schedule_fires_finds_what_looking_up_each_time_does(day: str) -> None:
+    """Also through the nights in which the clocks change."""
+    crons = ("30 2 * * *", "45 2 * * *", "0 3 * * *", "15 1 * * *", "*/20 * * * *", "10 */2 * * *")
+    schedules = tuple(
+        Schedule(cron=cron, time_zone=zone, min_replicas=count)
+        for count, (cron, zone) in enumerate((cron, zone) for cron in crons for zone in (BERLIN, "UTC"))
+    )
+    for chosen in (schedules[:4], schedules[4:8], schedules):
+        known = None
+        for minute in range(6 * 60):
+            now = at(day) + minute * 60
+            known = floor_of(chosen, now, known)
+            assert known == floor_of(chosen, now, None), minute
