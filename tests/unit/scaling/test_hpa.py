@@ -25,9 +25,8 @@ def asked(target: Target, seen: tuple[Replica, ...], *, size: int, **policy: Any
 
 
 PUBLISHED = [
-    # "if the current metric value is 200m, and the desired value is 100m, the number of replicas will be doubled"
+    # In the documentation: a value of 200m with a target of 100m doubles the replicas, one of 50m halves them.
     ("twice the target doubles the size", 100, [200, 200], 4),
-    # "If the current value is instead 50m, you'll halve the number of replicas"
     ("half the target halves it", 100, [50, 50, 50, 50], 2),
     # Within a tenth of the target nothing is done:
     ("a tenth above the target is within tolerance", 100, [110, 110], 2),

@@ -30,8 +30,8 @@ def test_the_published_example_of_two_policies_down() -> None:
     while size > 10:
         size = reached(behavior, size, 10)
         sizes.append(size)
-    # "During the first iteration 10 % of 80 = 8 pods; in the next 10 % of 72 is 7.2, rounded up to 8. When the number of
-    # replicas falls below 40 the second policy of 4 pods takes over."
+    # In the documentation, in short: 10 % of 80 = 8 pods; in the next 10 % of 72 is 7.2, rounded up to 8. When the number of
+    # replicas falls below 40 the second policy of 4 pods takes over.
     assert sizes[:3] == [72, 64, 57]
     below = [before - after for before, after in pairwise(sizes) if before <= 40]
     assert set(below[:-1]) == {4}
