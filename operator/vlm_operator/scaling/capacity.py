@@ -1,7 +1,6 @@
 """What one replica can do, and how long a new one takes: declared to begin with, then as it was measured."""
 
-from dataclasses import dataclass
-
+from vlm_operator.scaling.able import Able
 from vlm_operator.scaling.decision import Assumption
 from vlm_operator.scaling.policy import Policy, Source, Workers
 from vlm_operator.scaling.state import Learned
@@ -13,22 +12,6 @@ SOME_SECONDS = 30.0
 STARTS_NEEDED = 4
 """Start times that outweigh the declared one."""
 START_QUANTILE = 0.9
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Able:
-    """One replica."""
-
-    lane: float
-    """Prompt tokens per second."""
-    images: float
-    """Images per second that its front end prepares; 0 while none were seen, and then there is no such stage."""
-    workers: Workers
-    """Images that it prepares side by side."""
-    start_seconds: float
-    """From its creation until it serves, in nine cases of ten."""
-    horizon_seconds: float
-    """From a rise of the load until a replica that is started for it serves."""
 
 
 def able(policy: Policy, learned: Learned) -> Able:

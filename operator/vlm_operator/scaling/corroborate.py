@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from vlm_operator.scaling.decision import Candidate, Reason, Stage
 from vlm_operator.scaling.intervals import FULL_FRONT_END
-from vlm_operator.scaling.observe import Totals
 from vlm_operator.scaling.policy import Policy, Signal
 from vlm_operator.scaling.reading import gauge_quality
 from vlm_operator.scaling.signals import Phase, Quality, Signals
+from vlm_operator.scaling.state import Totals
 
 NOT_CORROBORATED = "busy GPUs alone do not count: no stage of the engines is half full"
 

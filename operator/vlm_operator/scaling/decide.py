@@ -7,12 +7,12 @@ from vlm_operator.scaling import corroborate, hpa, pace, trust, wording
 from vlm_operator.scaling.bounds import bounds_of, standby_of
 from vlm_operator.scaling.capacity import assumptions
 from vlm_operator.scaling.decision import Candidate, Decision, Limit, Reason
-from vlm_operator.scaling.observe import Totals, observe
+from vlm_operator.scaling.observe import observe
 from vlm_operator.scaling.policy import Policy
 from vlm_operator.scaling.proposal import Proposal
 from vlm_operator.scaling.schedules import floor_of
 from vlm_operator.scaling.signals import Signals
-from vlm_operator.scaling.state import State
+from vlm_operator.scaling.state import State, Totals
 from vlm_operator.scaling.work import stages_of
 
 
@@ -168,14 +168,19 @@ def _freeze(steps: _Steps, policy: Policy, state: State, totals: Totals, proposa
 
 def _hold(steps: _Steps, policy: Policy, state: State, totals: Totals, *, now: float) -> None:
     """The safest of the sizes that were wanted lately."""
+    given, tuning, runs = policy.behavior.down.window_seconds, policy.tuning, state.windows.wanted
+    down_seconds = _down_window(policy, totals)
     steady = pace.stabilized(
-        state.windows.wanted,
+        runs,
         size=steps.size,
         wanted=steps.replicas,
         up_seconds=policy.behavior.up.window_seconds or 0.0,
-        down_seconds=_down_window(policy, totals),
+        down_seconds=down_seconds,
         now=now,
     )
+    if given is None and steady < steps.size:
+        spared = pace.spared(runs, steady, spare=tuning.hold_spare, seconds=tuning.hold_again * down_seconds, now=now)
+        steady = min(steps.size, spared)
     steps.to(steady, Reason.HELD)
 
 

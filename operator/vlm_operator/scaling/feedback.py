@@ -5,14 +5,19 @@ estimate comes to `late_share`.
 """
 
 from math import exp
+from statistics import fmean
 
+from vlm_operator.scaling.able import Able
 from vlm_operator.scaling.bins import level
-from vlm_operator.scaling.capacity import Able
 from vlm_operator.scaling.policy import Policy
-from vlm_operator.scaling.state import History, Learned, Mix, Seen
+from vlm_operator.scaling.state import History, Learned, Mix, Rate, Seen
 
 MOST_WEIGHT = 4.0
+EVEN, UNEVEN = 0.5, 1.0
+"""Unevenness under which requests go where the fewest are, and from which they go anywhere."""
 STEP_SECONDS = 15.0
+FEWEST_TO_COMPARE = 2
+"""Replicas."""
 
 
 def gains_of(policy: Policy, learned: Learned) -> tuple[float, float]:
@@ -32,12 +37,28 @@ def late_shares(
         return None
     service = tokens / capacity
     residual = min(tuning.residual_most_seconds, lane.dispersion / capacity) / 2
+    # Who chooses the shortest queue finds it a little shorter than it is seen on average.
+    shorter = 1.0 - randomness(mix)
     waiting = (known.sample.waiting or 0.0 for known in fresh)
-    in_lane = sum(_late(policy, residual + (ahead - 1) * service) for ahead in waiting if ahead > 0)
+    in_lane = sum(_late(policy, residual + (ahead - shorter) * service) for ahead in waiting if ahead > 0)
     # Little's law: those that wait over the rate at which they come is how long they wait.
     queued = ((known.front_end or 0.0) - able.workers.count for known in fresh)
     in_front = sum(_late(policy, ahead / requests) for ahead in queued if ahead > 0)
     return in_lane / len(fresh), in_front / len(fresh)
+
+
+def randomness(mix: Mix) -> float:
+    """How far requests are routed at random, from 0 to 1."""
+    return min(1.0, max(0.0, (mix.unevenness.value - EVEN) / (UNEVEN - EVEN)))
+
+
+def unevenness(policy: Policy, before: Rate, fresh: tuple[Seen, ...]) -> Rate:
+    """With how unevenly the requests in flight lie now."""
+    found = [known.sample.in_flight for known in fresh if known.sample.in_flight is not None]
+    if len(found) < FEWEST_TO_COMPARE:
+        return before
+    keep = policy.tuning.capacity_forget
+    return Rate(work=before.work * keep + _variance(found), seconds=before.seconds * keep + fmean(found))
 
 
 def moved(policy: Policy, gains: tuple[float, float], late: tuple[float, float], lane: History) -> tuple[float, float]:
@@ -56,3 +77,9 @@ def moved(policy: Policy, gains: tuple[float, float], late: tuple[float, float],
 def _late(policy: Policy, mean_wait: float) -> float:
     """Share of waits beyond the tolerated one, with an exponential tail."""
     return exp(-policy.tuning.slo_wait_seconds / mean_wait) if mean_wait > 0 else 0.0
+
+
+def _variance(found: list[float]) -> float:
+    """Of a sample; the one of the standard library works in exact fractions, which takes its time."""
+    mean = fmean(found)
+    return sum((value - mean) ** 2 for value in found) / (len(found) - 1)

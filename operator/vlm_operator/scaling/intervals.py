@@ -6,7 +6,8 @@ prompt tokens done and those of requests that newly wait, images prepared and th
 
 from dataclasses import replace
 
-from vlm_operator.scaling.capacity import SOME_SECONDS, Able
+from vlm_operator.scaling.able import Able
+from vlm_operator.scaling.capacity import SOME_SECONDS
 from vlm_operator.scaling.policy import Policy
 from vlm_operator.scaling.reading import Flaws, judged
 from vlm_operator.scaling.signals import Quality, Replica, Sample
@@ -38,7 +39,7 @@ class Ledger:
 
     __slots__ = (
         *("able", "counted", "learning", "policy", "started_until", "starts"),
-        *("begun", "entered", "images", "keep_mix", "tokens"),
+        *("begun", "entered", "images", "keep_mix", "tokens", "unevenness"),
         *(
             "busy_images",
             "busy_seconds",
@@ -60,10 +61,17 @@ class Ledger:
         self.single_images, self.single_seconds = learned.front_end.work, learned.front_end.seconds
         self.busy_images, self.busy_seconds = learned.front_end_busy.work, learned.front_end_busy.seconds
         self.tokens, self.begun, self.images, self.entered = mix.tokens, mix.begun, mix.images, mix.entered
+        self.unevenness = mix.unevenness
 
     def mix(self) -> Mix:
         """What requests are like by now."""
-        return Mix(tokens=self.tokens, begun=self.begun, images=self.images, entered=self.entered)
+        return Mix(
+            tokens=self.tokens,
+            begun=self.begun,
+            images=self.images,
+            entered=self.entered,
+            unevenness=self.unevenness,
+        )
 
     def learned(self, before: Learned, *, until: float) -> Learned:
         """What was learned, up to a time."""

@@ -1,50 +1,20 @@
 """One look at the replicas: new samples go into windows and learned figures, and the newest figures are added up."""
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import inf, isfinite
 
 from vlm_operator.scaling import feedback
+from vlm_operator.scaling.able import Able
 from vlm_operator.scaling.bins import bin_of, extended
-from vlm_operator.scaling.capacity import Able, able
+from vlm_operator.scaling.capacity import able
 from vlm_operator.scaling.decision import Flaw
 from vlm_operator.scaling.intervals import SHORTEST_SCRAPES, Ledger
 from vlm_operator.scaling.policy import Policy
 from vlm_operator.scaling.reading import WHOLE
 from vlm_operator.scaling.signals import Phase, Quality, Replica, Signals
-from vlm_operator.scaling.state import Learned, Seen, State, Windows
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Totals:
-    """The newest figures of the replicas that carry requests, as far as they can be relied on."""
-
-    able: Able
-    """What one of them can do."""
-    ready: int
-    """Replicas that get requests."""
-    unread: int
-    """Of those, the ones without a sample that is new enough."""
-    incomplete: int
-    """Of those, the ones without a sample, or with figures missing in it that an estimate of the work needs."""
-    newest: float | None
-    """Time of the newest sample."""
-    running: float
-    waiting: float
-    front_end: float
-    """Requests in the front ends."""
-    kv_caches: float
-    """KV caches in use, in whole ones."""
-    flaws: tuple[Flaw, ...]
-    fresh: tuple[Seen, ...]
-    """The ready ones with a sample that is new enough."""
-
-    @property
-    def blind(self) -> bool:
-        """Whether none of the ready ones can be read, or none is ready."""
-        return self.unread == self.ready
-
+from vlm_operator.scaling.state import Learned, Look, Seen, State, Totals, Windows
 
 NEEDED = frozenset({"running", "waiting", "kv_usage", "prompt_tokens", "counters"})
 NEEDED_WITH_IMAGES = NEEDED | {"in_flight", "images"}
@@ -56,6 +26,14 @@ _GOING = (Phase.READY, Phase.DRAINING)
 def observe(policy: Policy, state: State, signals: Signals, now: float) -> tuple[State, Totals]:
     """Take in what is new, and add up what there is."""
     windows, learned = state.windows, state.learned
+    look = windows.look
+    if (
+        look is not None
+        and look.replicas is signals.replicas
+        and now < look.until
+        and bin_of(policy, now) == windows.bin
+    ):
+        return state, look.totals
     learning = now > learned.until
     if learned.since is None:
         learned = replace(learned, since=now)
@@ -72,7 +50,20 @@ def observe(policy: Policy, state: State, signals: Signals, now: float) -> tuple
     windows = replace(windows, since=now if windows.since is None else windows.since, seen=seen, mix=mix)
     if bin_of(policy, now) != windows.bin:
         windows, learned = _closed(policy, windows, learned, totals, now, learning=learning)
+    windows = replace(windows, look=_look(policy, signals, looked, totals))
     return State(learned=learned, windows=windows), totals
+
+
+def _look(policy: Policy, signals: Signals, looked: Looked, totals: Totals) -> Look | None:
+    """For the next time, where all was read and counted: then nothing changes before the first of the samples is too old."""
+    if len(totals.fresh) < len(signals.replicas):
+        return None
+    for replica, known in looked:
+        if known is None or replica.sample is None or known.sample.time != replica.sample.time:
+            return None
+    oldest = min((known.sample.time for known in totals.fresh), default=-inf)
+    until = oldest + policy.tuning.stale_scrapes * policy.scrape_seconds
+    return Look(replicas=signals.replicas, totals=totals, until=until)
 
 
 def _counted(policy: Policy, ledger: Ledger, windows: Windows, signals: Signals, now: float) -> Looked:
@@ -158,8 +149,9 @@ def _closed(
     lane = further(windows.lane, capacity=can.lane, rate=sum(known.lane_rate or 0.0 for known in fresh))
     images = sum(known.image_rate or 0.0 for known in fresh)
     front_end = further(windows.front_end, capacity=can.images, rate=images)
-    late = feedback.late_shares(policy, can, lane, windows.mix, totals.fresh)
+    mix = replace(windows.mix, unevenness=feedback.unevenness(policy, windows.mix.unevenness, totals.fresh))
+    late = feedback.late_shares(policy, can, lane, mix, totals.fresh)
     if late is not None and learning:
         gains = feedback.moved(policy, feedback.gains_of(policy, learned), late, lane)
         learned = replace(learned, gains=gains, until=now)
-    return replace(windows, bin=number, lane=lane, front_end=front_end, late=late), learned
+    return replace(windows, bin=number, mix=mix, lane=lane, front_end=front_end, late=late), learned

@@ -49,6 +49,19 @@ def stabilized(
     return min(max(size, lowest), highest)
 
 
+def spared(runs: tuple[Run, ...], steady: int, *, spare: float, seconds: float, now: float) -> int:
+    """A size with a part of it to spare, as far as it was wanted in a longer time.
+
+    So a size that is right on average does not go down and up with the noise around it, and nothing is spared for ever.
+    """
+    highest = steady
+    for run in reversed(runs):
+        if run.end <= now - seconds:
+            break
+        highest = max(highest, run.value)
+    return max(steady, min(ceil(steady * (1 + spare)), highest))
+
+
 def paced(behavior: Behavior, changes: tuple[Change, ...], *, size: int, wanted: int, now: float) -> int:
     """The size as far on the way to what is wanted as the paces allow."""
     if wanted > size:

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, NamedTuple
 
+from vlm_operator.scaling.able import Able
+from vlm_operator.scaling.decision import Flaw
 from vlm_operator.scaling.policy import Schedule
 from vlm_operator.scaling.reading import Flaws
-from vlm_operator.scaling.signals import Sample
+from vlm_operator.scaling.signals import Replica, Sample
 
 STARTS_KEPT = 16
 """Start times that are remembered."""
@@ -124,6 +126,10 @@ class Floor:
     until: float
 
 
+PLAIN_SERVICE = Rate(work=1.0, seconds=1.0)
+"""Before anything was seen: requests lie as unevenly as under random routing."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mix:
     """What requests are like: work and requests, older ones forgotten bit by bit."""
@@ -134,6 +140,9 @@ class Mix:
     images: float = 0.0
     entered: float = 0.0
     """Requests that the front end handed to the engine."""
+    unevenness: Rate = PLAIN_SERVICE
+    """Variance of the requests in flight over the replicas, over their mean: over 1 under random routing, under a half
+    where each request goes to the replica with the fewest."""
 
     @property
     def tokens_per_request(self) -> float:
@@ -167,6 +176,46 @@ class History:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Totals:
+    """The newest figures of the replicas that carry requests, as far as they can be relied on."""
+
+    able: Able
+    """What one of them can do."""
+    ready: int
+    """Replicas that get requests."""
+    unread: int
+    """Of those, the ones without a sample that is new enough."""
+    incomplete: int
+    """Of those, the ones without a sample, or with figures missing in it that an estimate of the work needs."""
+    newest: float | None
+    """Time of the newest sample."""
+    running: float
+    waiting: float
+    front_end: float
+    """Requests in the front ends."""
+    kv_caches: float
+    """KV caches in use, in whole ones."""
+    flaws: tuple[Flaw, ...]
+    fresh: tuple[Seen, ...]
+    """The ready ones with a sample that is new enough."""
+
+    @property
+    def blind(self) -> bool:
+        """Whether none of the ready ones can be read, or none is ready."""
+        return self.unread == self.ready
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Look:
+    """What was found at the last look. The same replicas, with nothing new of them, need no second one for a while."""
+
+    replicas: tuple[Replica, ...]
+    totals: Totals
+    until: float
+    """When one of the samples gets too old."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Windows:
     """What is rebuilt. Bins lie on multiples of the scrape interval since the epoch, so that a restart finds the same."""
 
@@ -188,6 +237,7 @@ class Windows:
     size: int | None = None
     decided_at: float | None = None
     floor: Floor | None = None
+    look: Look | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 
 from vlm_operator.scaling.bins import bin_of, history_bins
 from vlm_operator.scaling.decision import Candidate, Reason
-from vlm_operator.scaling.observe import Totals
 from vlm_operator.scaling.policy import Policy
-from vlm_operator.scaling.state import State
+from vlm_operator.scaling.state import State, Totals
 
 
 def freeze(

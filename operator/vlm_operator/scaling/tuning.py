@@ -9,11 +9,11 @@ class Tuning:
 
     slo_wait_seconds: float = 2.0
     """A request that waits longer before its prompt is worked on is late."""
-    late_share: float = 0.033
+    late_share: float = 0.03
     """Share of late requests, of each stage, at which the headroom is kept."""
     gain_start: float = 3.0
     """Factor on the headroom to start with: safe, it is lowered as the queues allow."""
-    gain_least: float = 0.5
+    gain_least: float = 0.25
     gain_most: float = 8.0
     gain_step: float = 0.2
     """Speed of the factor, for 15 s. Faster ones oscillate."""
@@ -31,9 +31,12 @@ class Tuning:
     dispersion_most_seconds: float = 8.0
     residual_most_seconds: float = 4.0
     """Caps on the dispersion of work, in the burst and in the estimate of late requests."""
-    hold_least_seconds: float = 240.0
+    hold_least_seconds: float = 900.0
     hold_horizons: float = 3.0
-    """Down only to the highest target of the greater of these."""
+    """What was wanted at most within the greater of these, and `hold_spare` of it more, is kept."""
+    hold_spare: float = 0.2
+    hold_again: float = 4.0
+    """After that many such times without the spare part being wanted, it goes, too."""
     down_percent: int = 15
     down_period_seconds: int = 15
     """Pace of scaling down."""

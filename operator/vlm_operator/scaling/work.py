@@ -9,9 +9,8 @@ from math import sqrt
 from vlm_operator.scaling.bins import level
 from vlm_operator.scaling.decision import Reason, Stage
 from vlm_operator.scaling.feedback import gains_of
-from vlm_operator.scaling.observe import Totals
 from vlm_operator.scaling.policy import Policy
-from vlm_operator.scaling.state import History, State
+from vlm_operator.scaling.state import History, State, Totals
 
 DRAIN_LEAST_SECONDS, DRAIN_MOST_SECONDS = 15.0, 60.0
 """In which a queue is to be worked off: about as long as a replica takes to start, within these."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unit.scaling.scenes import NOON, SCRAPE, Fleet, by_work, run
+from unit.scaling.scenes import NOON, SCRAPE, Fleet, by_work, run, ticks
 from vlm_operator.scaling.capacity import able, assumptions
 from vlm_operator.scaling.decide import decide
 from vlm_operator.scaling.intervals import Ledger
@@ -241,3 +241,17 @@ def test_whatever_is_read_there_is_a_decision_within_bounds(reads: list[list[Sam
         decision, state = decide(policy, state, Signals(size=3, replicas=seen), NOON + step * SCRAPE)
         assert 3 <= decision.replicas <= 7, "on such signals nothing scales down"
         assert decision.message
+
+
+def test_the_same_replicas_once_more_are_decided_on_as_if_they_had_been_read_anew() -> None:
+    """Also when the samples get too old, and when one of them was taken a moment ahead of the clock."""
+    policy = by_work()
+    fleet, again, anew = Fleet(size=5, waiting=1, front_end=2, images_per_request=1.5), NEW, NEW
+    signals = fleet.seen(NOON, 8000.0)
+    for now in ticks(NOON, 900):
+        if now % SCRAPE == 0 and not 300 <= now - NOON < 500:
+            signals = fleet.seen(now, 8000.0)
+        first, again = decide(policy, again, signals, now)
+        copies = replace(signals, replicas=tuple(replace(replica) for replica in signals.replicas))
+        second, anew = decide(policy, anew, copies, now)
+        assert first == second

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from unit.scaling.scenes import NOON, by_targets, queue, replicas
 from vlm_operator.scaling.decide import decide
 from vlm_operator.scaling.from_spec import BY_WORK, HPA
-from vlm_operator.scaling.pace import noticed, paced, recorded, stabilized
+from vlm_operator.scaling.pace import noticed, paced, recorded, spared, stabilized
 from vlm_operator.scaling.policy import Behavior, Pace, Rules, Select
 from vlm_operator.scaling.signals import Signals
 from vlm_operator.scaling.state import NEW, Change, Run, Windows
@@ -91,6 +91,17 @@ def test_a_window_takes_the_safest_of_what_was_wanted() -> None:
     up = {"size": 3, "wanted": 12, "down_seconds": 0.0, "now": NOON}
     assert stabilized(runs, **up, up_seconds=300) == 5
     assert stabilized(runs, **up, up_seconds=0) == 12
+
+
+def test_a_part_is_spared_as_far_as_it_was_wanted_lately() -> None:
+    runs = (Run(start=NOON - 4000, end=NOON - 3500, value=20), Run(start=NOON - 3495, end=NOON, value=10))
+    within = {"spare": 0.2, "now": NOON}
+    assert spared(runs, 10, seconds=3600, **within) == 12
+    assert spared(runs, 10, seconds=3000, **within) == 10
+    # Of what was wanted at most in the longer time no more is spared, and never less than is wanted now.
+    assert spared((Run(start=NOON - 100, end=NOON - 50, value=11), *runs[1:]), 10, seconds=3000, **within) == 11
+    assert spared(runs, 13, seconds=3000, **within) == 13
+    assert spared((), 3, seconds=3000, **within) == 3
 
 
 def test_targets_wait_five_minutes_before_they_scale_down() -> None:

@@ -1,22 +1,22 @@
 """What the work needs: by hand for simple loads, and what must hold for any."""
 
 from dataclasses import replace
-from math import sqrt
+from math import ceil, exp, sqrt
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unit.scaling.scenes import NOON, SCRAPE, Fleet, by_work, queue, run, sizes
+from unit.scaling.scenes import NOON, SCRAPE, TICK, Fleet, by_work, queue, run, sizes
 from vlm_operator.scaling.bins import extended
 from vlm_operator.scaling.capacity import able
 from vlm_operator.scaling.decide import decide
 from vlm_operator.scaling.decision import Reason, Stage
-from vlm_operator.scaling.feedback import gains_of, late_shares, moved
+from vlm_operator.scaling.feedback import gains_of, late_shares, moved, randomness, unevenness
 from vlm_operator.scaling.observe import observe
 from vlm_operator.scaling.policy import Declared, Signal, Target
 from vlm_operator.scaling.signals import Sample
-from vlm_operator.scaling.state import NEW, History, Learned, Mix, Seen, State
+from vlm_operator.scaling.state import NEW, History, Learned, Mix, Rate, Seen, State
 from vlm_operator.scaling.tuning import STANDARD
 
 POLICY = by_work()
@@ -112,9 +112,13 @@ def test_bins_in_which_nothing_was_read_are_filled() -> None:
     assert len(full.rates) == 240
 
 
-def late(*waiting: float, front: float = 0.0) -> tuple[float, float]:
+RANDOM, SHORTEST = Rate(work=1.2, seconds=1.0), Rate(work=0.3, seconds=1.0)
+"""Unevenness under random routing, and where each request goes to the shortest queue."""
+
+
+def late(*waiting: float, front: float = 0.0, unevenness: Rate = RANDOM) -> tuple[float, float]:
     seen = tuple(Seen(sample=Sample(time=NOON, waiting=count), front_end=front) for count in waiting)
-    mix = Mix(tokens=800_000, begun=1000)
+    mix = Mix(tokens=800_000, begun=1000, unevenness=unevenness)
     found = late_shares(POLICY, able(POLICY, Learned()), history(*[8000.0] * 5), mix, seen)
     assert found is not None
     return found
@@ -122,17 +126,37 @@ def late(*waiting: float, front: float = 0.0) -> tuple[float, float]:
 
 def test_the_share_of_late_requests_grows_with_the_queue() -> None:
     assert late(0, 0) == (0, 0)
-    # 10 requests behind 9 others of 0.2 s each: exp(-2 / 1.8).
-    assert late(10)[0] == pytest.approx(0.3292, abs=1e-3)
-    assert late(10, 0)[0] == pytest.approx(0.3292 / 2, abs=1e-3)
+    # Behind 10 others of 0.2 s each: exp(-2 / 2).
+    assert late(10)[0] == pytest.approx(0.3679, abs=1e-3)
+    assert late(10, 0)[0] == pytest.approx(0.3679 / 2, abs=1e-3)
     # 6 in the front end and one worker: 5 wait, and 10 come each second: half a second on average.
     assert late(0, front=6)[1] == pytest.approx(0.0183, abs=1e-3)
+
+
+def test_who_chooses_the_shortest_queue_finds_one_fewer_than_are_seen() -> None:
+    assert late(10, unevenness=SHORTEST)[0] == pytest.approx(exp(-2 / 1.8), abs=1e-3)
+    between = late(10, unevenness=Rate(work=0.75, seconds=1.0))[0]
+    assert late(10, unevenness=SHORTEST)[0] < between < late(10)[0]
+
+
+@pytest.mark.parametrize(("in_flight", "found"), [((4, 4, 4, 4), 0.0), ((0, 8, 2, 6), 1.0)])
+def test_how_requests_are_routed_shows_in_how_they_lie(in_flight: tuple[float, ...], found: float) -> None:
+    seen = tuple(Seen(sample=Sample(time=NOON, in_flight=count)) for count in in_flight)
+    rate = Mix().unevenness
+    for _ in range(200):
+        rate = unevenness(POLICY, rate, seen)
+    assert randomness(Mix(unevenness=rate)) == pytest.approx(found)
+
+
+def test_one_replica_tells_nothing_of_the_routing() -> None:
+    alone = (Seen(sample=Sample(time=NOON, in_flight=9)), Seen(sample=Sample(time=NOON)))
+    assert unevenness(POLICY, SHORTEST, alone) == SHORTEST
 
 
 def test_the_factor_settles_where_the_share_of_late_requests_is_as_wanted() -> None:
     lane = history(*[8000.0] * 5)
     assert gains_of(POLICY, Learned()) == (3, 3)
-    assert moved(POLICY, (2, 2), (STANDARD.late_share, 0), lane) == (pytest.approx(2), pytest.approx(1.987, abs=1e-3))
+    assert moved(POLICY, (2, 2), (STANDARD.late_share, 0), lane) == (pytest.approx(2), pytest.approx(1.988, abs=1e-3))
     assert moved(POLICY, (2, 2), (1, 1), lane)[0] > 2.4
     for gain, share in ((STANDARD.gain_most, 1.0), (STANDARD.gain_least, 0.0)):
         assert moved(POLICY, (gain, gain), (share, share), lane) == (gain, gain)
@@ -162,10 +186,23 @@ def test_up_is_at_once_and_down_only_after_the_hold() -> None:
     up, state = run(POLICY, fleet, seconds=60, load=lambda _: 80_000, state=state, start=NOON + 1800)
     assert max(sizes(up)) >= 20
     fleet.size = 25
-    down, _ = run(POLICY, fleet, seconds=600, load=lambda _: 8000, state=state, start=NOON + 1860)
-    assert min(sizes(down[:40])) >= 20
+    down, _ = run(POLICY, fleet, seconds=1200, load=lambda _: 8000, state=state, start=NOON + 1860)
+    assert min(sizes(down[: int(840 / TICK)])) >= 20
     assert down[20].reason in (Reason.HELD, Reason.PACE)
     assert min(sizes(down)) < 25
+
+
+def test_a_load_that_fell_keeps_a_fifth_to_spare_for_an_hour() -> None:
+    _, state = run(POLICY, Fleet(size=25), seconds=1800, load=lambda _: 60_000)
+    fleet = Fleet(size=25, read_at=NOON + 1800 - SCRAPE)
+    down, _ = run(POLICY, fleet, seconds=5400, load=lambda _: 24_000, state=state, start=NOON + 1800, follow=True)
+    early, late_on = down[int(2000 / TICK)], down[-1]
+    assert (
+        early.wanted
+        < early.replicas
+        <= ceil(1.2 * max(one.wanted for one in down[int(1000 / TICK) : int(2000 / TICK)]))
+    )
+    assert late_on.replicas < early.replicas
 
 
 # -- what GPUs say -----------------------------------------------------------------------------------------------------
