@@ -13,6 +13,7 @@ order of magnitude; whoever has measured a model sets their own.
 
 from dataclasses import dataclass, fields
 from math import isfinite
+from typing import Any
 
 
 class PhysicsError(ValueError):
@@ -50,12 +51,12 @@ class Physics:
         if self.cold_start_spread > 1:
             raise PhysicsError(f"cold_start_spread is {self.cold_start_spread:g}; it must be a number from 0 to 1")
 
-    def lane_seconds(self, *, prompt_tokens: float, images: float) -> float:
+    def lane_seconds(self, *, prompt_tokens: Any, images: Any) -> Any:
         """Time that the lane spends on a request; numbers or arrays."""
         prompt = prompt_tokens / self.prompt_tokens_per_second
         return self.seconds_per_request + prompt + self.encode_seconds_per_image * images
 
-    def front_end_seconds(self, *, images: float) -> float:
+    def front_end_seconds(self, *, images: Any) -> Any:
         """CPU time that a request costs before the engine sees it; numbers or arrays."""
         if not self.front_end_seconds_per_image:
             return 0.0 * images
@@ -63,7 +64,12 @@ class Physics:
 
     def decode_seconds(self, *, output_tokens: float, running: int) -> float:
         """Time from the first token to the last one, with as many requests running as when it began."""
-        return output_tokens * (self.decode_step_seconds + self.decode_step_seconds_per_request * running)
+        return decode_seconds(output_tokens, running, self.decode_step_seconds, self.decode_step_seconds_per_request)
+
+
+def decode_seconds(output_tokens: float, running: int, step: float, step_per_request: float) -> float:
+    """The formula of `Physics.decode_seconds` on plain numbers, so that an event loop can compile it."""
+    return output_tokens * (step + step_per_request * running)
 
 
 _POSITIVE = ("prompt_tokens_per_second", "kv_tokens")
