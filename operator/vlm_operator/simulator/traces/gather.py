@@ -21,7 +21,8 @@ class Gathering:
 
     def __init__(self, source: Source, *, time_column: str) -> None:
         self._source, self._time_column = source, time_column
-        self._parts: list[list[Column]] = [[], [], [], [], []]
+        self._times = _Growing(np.dtype(np.float64))
+        self._others = [_Growing(np.dtype(np.float32)) for _ in range(4)]
         self._last = 0.0
         self._falls = 0
         self._first_fall = (0, 0.0)
@@ -36,13 +37,13 @@ class Gathering:
                 self._first_fall = rows.line_of(row), float(before - times[row])
             self._falls += int(back.sum())
         self._last = float(times[-1])
-        self._parts[0].append(times.copy())
-        for part, column in zip(self._parts[1:], others, strict=True):
-            part.append(column.astype(np.float32))
+        self._times.extend(times)
+        for column, values in zip(self._others, others, strict=True):
+            column.extend(values)
 
     def loaded(self) -> Loaded:
         """The trace. Raises TraceError when it is too long."""
-        times, *others = (_joined(part) for part in self._parts)
+        times, others = self._times.whole(), [column.whole() for column in self._others]
         if self._falls:
             order = np.argsort(times, kind="stable")
             times, others = times[order], [column[order] for column in others]
@@ -58,7 +59,10 @@ class Gathering:
 
 
 def trace_of(source: Source, time_column: str, times: Column, *others: Column) -> Trace:
-    """Columns in the order of time as a trace, whose times count from its first request. Raises TraceError."""
+    """Columns in the order of time as a trace, whose times count from its first request. Raises TraceError.
+
+    Columns that have the right type already are taken over as they are, and the times are changed in place.
+    """
     first, last = float(times[0]), float(times[-1])
     if last - first > LONGEST_DAYS * 86400:
         source.refuse(
@@ -68,7 +72,7 @@ def trace_of(source: Source, time_column: str, times: Column, *others: Column) -
         )
     prompt_tokens, output_tokens, images, vision_tokens = (column.astype(np.float32, copy=False) for column in others)
     return Trace(
-        times=np.subtract(times, first, dtype=np.float64),
+        times=np.subtract(times, first, out=times, dtype=np.float64),
         prompt_tokens=prompt_tokens,
         output_tokens=output_tokens,
         images=images,
@@ -76,8 +80,20 @@ def trace_of(source: Source, time_column: str, times: Column, *others: Column) -
     )
 
 
-def _joined(parts: list[Column]) -> Column:
-    """One column, whose parts are then given up."""
-    whole: Column = np.concatenate(parts)
-    parts.clear()
-    return whole
+class _Growing:
+    """A column that grows in place: long ones would not fit twice into memory."""
+
+    def __init__(self, dtype: np.dtype[np.floating]) -> None:
+        self._room: Column = np.empty(0, dtype)
+        self._used = 0
+
+    def extend(self, values: Column) -> None:
+        end = self._used + len(values)
+        if end > len(self._room):
+            self._room.resize(end + end // 8, refcheck=False)
+        self._room[self._used : end] = values
+        self._used = end
+
+    def whole(self) -> Column:
+        self._room.resize(self._used, refcheck=False)
+        return self._room
