@@ -55,7 +55,8 @@ def _figure(trace: Trace, result: Result, *, slo_seconds: float, title: str) -> 
 def _draw_load(axes: Axes, trace: Trace, edges: Floats, unit: float) -> None:
     seconds = edges[1] - edges[0]
     middles = (edges[:-1] + edges[1:]) / 2 / unit
-    for name, weights in (("requests", None), ("images", trace.images)):
+    columns = {"requests": None} | ({"images": trace.images} if trace.images.any() else {})
+    for name, weights in columns.items():
         counts, _ = np.histogram(trace.times, edges, weights=weights)
         axes.plot(middles, counts / seconds, label=name, linewidth=1)
     axes.set_ylabel("per second")

@@ -1,6 +1,7 @@
 """The picture of a replay."""
 
 import io
+from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -34,6 +35,12 @@ def test_what_is_drawn_is_what_came() -> None:
     assert requests.mean() == pytest.approx(len(TIMES) / TIMES[-1])
     half = np.asarray(over_time.lines[0].get_ydata(), dtype=float)
     assert (half[0], half[-1]) == (0, 8)
+
+
+def test_a_trace_without_images_has_no_curve_of_them() -> None:
+    text = replace(trace(TIMES), images=np.zeros(len(TIMES), dtype=np.float32))
+    load = _figure(text, result(TIMES, [1.0] * len(TIMES)), slo_seconds=2.0, title="").axes[0]
+    assert [line.get_label() for line in load.lines] == ["requests"]
 
 
 @pytest.mark.parametrize(

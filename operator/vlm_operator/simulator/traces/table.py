@@ -100,7 +100,8 @@ def _order(source: Source, header: str, columns: Sequence[Column]) -> tuple[int,
     unknown = [name for name in names if name not in wanted]
     rule = f"the first line must be {_header(columns)}"
     if missing:
-        others = f", and {', '.join(repr(name) for name in unknown)} is not known" if unknown else ""
+        verb = "is" if len(unknown) == 1 else "are"
+        others = f", and {', '.join(map(repr, unknown))} {verb} not known" if unknown else ""
         source.refuse(f"is missing{others}; {rule}", line=1, column=missing[0])
     if unknown:
         source.refuse(f"is not known; remove it: {rule}", line=1, column=repr(unknown[0]))

@@ -50,7 +50,7 @@ def test_times_are_in_utc_where_they_name_no_zone(times: tuple[str, str]) -> Non
         (
             "time_s,prompt_tokens\n1,2\n",
             (
-                "t.csv, line 1, column TIMESTAMP: is missing, and 'time_s', 'prompt_tokens' is not known; "
+                "t.csv, line 1, column TIMESTAMP: is missing, and 'time_s', 'prompt_tokens' are not known; "
                 "the first line must be TIMESTAMP,ContextTokens,GeneratedTokens"
             ),
         ),
