@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import core, crashes, creation, decisions, fleet, image, laptop, pool, sizing, takeover, turmoil
+from bench import core, crashes, creation, decisions, fleet, image, laptop, pool, sizing, takeover, traces, turmoil
 from bench.table import Row, table
 
 BENCHES: dict[str, Callable[[bool], list[Row]]] = {
@@ -23,6 +23,7 @@ BENCHES: dict[str, Callable[[bool], list[Row]]] = {
     "pool": pool.measure,
     "sizing": sizing.measure,
     "takeover": takeover.measure,
+    "traces": traces.measure,
     "turmoil": turmoil.measure,
 }
 RESULTS = Path(__file__).parents[2] / ".build" / "bench"

@@ -1,12 +1,14 @@
 """What the documents show of `kubectl vlm` is what it says, and every reason of the sizing is told.
 
-A YAML block that begins with a comment (`# some.yaml`) is that file, and `cat` shows one besides. Commands for a cluster
-are run in `tests/cluster`.
+A YAML or Python block that begins with a comment (`# some.yaml`) is that file, and `cat` shows one besides; what makes files of
+them (`python3`, `sed`) is run, too. Commands for a cluster are run in `tests/cluster`.
 """
 
+import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,7 +36,7 @@ def steps(path: Path) -> Iterator[tuple[str, str]]:
 def write_files(path: Path, folder: Path) -> None:
     """Write the files that a document shows."""
     for kind, text in BLOCK.findall(path.read_text()):
-        if kind == "yaml" and (name := re.match(r"# ([a-z0-9-]+\.yaml)\n", text)):
+        if kind in {"yaml", "python"} and (name := re.match(r"# ([a-z0-9_-]+\.(?:yaml|py))\n", text)):
             (folder / name[1]).write_text(text)
     for command, shown in steps(path):
         if command.startswith("cat "):
@@ -52,6 +54,15 @@ def run(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, int]:
     return said.err + out, code
 
 
+def run_tool(command: str) -> str:
+    """What a shell says to a command; `python3` is the Python of these tests, with the product."""
+    Path("python3").write_text(f'#!/bin/sh\nPYTHONPATH={ROOT / "operator"} exec {sys.executable} "$@"\n')
+    Path("python3").chmod(0o755)
+    environment = os.environ | {"PATH": f"{Path.cwd()}:{os.environ['PATH']}"}
+    done = subprocess.run(["/bin/sh", "-c", command], env=environment, capture_output=True, text=True, check=True)
+    return done.stderr + done.stdout
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_kubectl_vlm_says_what_a_document_shows(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -64,6 +75,8 @@ def test_kubectl_vlm_says_what_a_document_shows(
         if command.startswith("kubectl vlm ") and not command.startswith("kubectl vlm explain"):
             said, code = run(command, capsys)
             assert said == shown, command
+        elif command.split()[0] in {"python3", "sed"}:
+            assert run_tool(command) == shown, command
         elif command == "echo $?":
             assert shown == f"{code}\n"
 
@@ -72,7 +85,7 @@ def test_each_command_is_shown() -> None:
     shown = {
         command.split()[2] for path in DOCUMENTS for command, _ in steps(path) if command.startswith("kubectl vlm")
     }
-    assert shown == {"plan", "render", "models", "gpus", "explain"}
+    assert shown == {"plan", "render", "models", "gpus", "explain", "simulate"}
 
 
 @pytest.mark.parametrize("module", [checks, devices, parallelism, quantization, verdict, versions])

@@ -12,24 +12,25 @@ from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.api.support import missing_part, unsupported
 
 
-def read_spec(raw: Any) -> tuple[VLMDeploymentSpec | None, tuple[Finding, ...]]:
+def read_spec(raw: Any, also: tuple[str, ...] = ()) -> tuple[VLMDeploymentSpec | None, tuple[Finding, ...]]:
     """Return the typed `spec`, or None with an Error for each field that is wrong.
 
-    A spec whose fields are right but partly not supported yet is returned together with its findings.
+    A spec whose fields are right but partly not supported yet is returned together with its findings. `also`: fields that
+    the caller acts on although the operator does not yet.
     """
     read = _as_the_server_reads(raw)
     try:
         spec = VLMDeploymentSpec.model_validate(read, by_alias=True, by_name=False)
     except ValidationError as error:
         found = error.errors(include_url=False)
-        return None, tuple(_finding(details) for details in found)
-    return spec, unsupported(read)
+        return None, tuple(_finding(details, also) for details in found)
+    return spec, unsupported(read, also)
 
 
-def _finding(details: ErrorDetails) -> Finding:
+def _finding(details: ErrorDetails, also: tuple[str, ...]) -> Finding:
     """Never send anybody to mend a field that will then be refused as a whole."""
     finding = invalid_field(details, root=VLMDeploymentSpec, name="spec")
-    part = missing_part(finding.field.removeprefix("spec").removeprefix("."))
+    part = missing_part(finding.field.removeprefix("spec").removeprefix("."), also)
     if not part or details["type"] == "extra_forbidden":
         return finding
     whole = f"spec.{part}"

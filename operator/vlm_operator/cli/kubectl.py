@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from vlm_operator import __version__
+from vlm_operator.cli import simulate_options
 from vlm_operator.cli.files import read_json, read_resource
 from vlm_operator.runtime.files import CATALOGUE_SUFFIXES, UnusableInputError, catalogue_files, read_document
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from vlm_operator.cli.config import Config
     from vlm_operator.sizing.catalogue.loading import Catalogue
 
-ACCEPTED, REFUSED, UNUSABLE = 0, 1, 2
+ACCEPTED, REFUSED, UNUSABLE, INTERRUPTED = 0, 1, 2, 130
 """Exit codes."""
 UNKNOWN_UID = "00000000-0000-0000-0000-000000000000"
 """Stands in for the uid that the API server will give."""
@@ -44,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(argv)
     given = vars(options)
-    for name in ("filename", "against", "config", "kubeconfig"):
+    for name in ("filename", "against", "config", "kubeconfig", "trace"):
         if given.get(name) == "":
             parser.error(f"argument --{name}: expected the name of a file")
     for name in ("name", "namespace"):
@@ -56,6 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UnusableInputError as error:
         sys.stderr.write(f"kubectl vlm: {error}\n")
         return UNUSABLE
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except BrokenPipeError:  # `| head` has seen enough
         return ACCEPTED
     except OSError as error:
@@ -91,6 +94,10 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--kubeconfig", metavar="FILE", help="file to connect with, as for kubectl")
     explain.add_argument("--context", help="context within the file; the current one if not given")
     _output(explain)
+    simulate = _command(
+        commands, "simulate", _simulate, "replay requests under a scaling policy: who waits, and what that costs"
+    )
+    simulate_options.add_to(simulate)
     return parser
 
 
@@ -174,6 +181,14 @@ def _explain(options: argparse.Namespace) -> int:
 
     sys.stdout.write(answer(options, _catalogue(options.catalogue)))
     return ACCEPTED
+
+
+def _simulate(options: argparse.Namespace) -> int:
+    simulate_options.require_libraries(plot=options.plot is not None)
+    from vlm_operator.cli import simulate  # noqa: PLC0415 # keeps --help quick
+
+    gc.enable()  # this one runs long
+    return ACCEPTED if simulate.run(options, _catalogue(options.catalogue)) else REFUSED
 
 
 def _list(options: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from vlm_operator.api.hardware import Gpu
 from vlm_operator.api.names import NAME_MESSAGE, NAME_PATTERN, RESTARTED_AT
 from vlm_operator.api.resource import read_spec
 from vlm_operator.api.spec import VLMDeploymentSpec
+from vlm_operator.api.support import acted_on
 from vlm_operator.engines.base import PodInputs
 from vlm_operator.engines.registry import engine
 from vlm_operator.replicas.revision import revision_of
@@ -40,11 +41,20 @@ class Judgement:
     """What the sizing says, None where the spec could not be read."""
 
 
-def evaluate(resource: Mapping[str, Any], *, catalogue: Catalogue, nodes: "Iterable[GpuNode]" = ()) -> Judgement:
-    """Read and check a resource as the API server holds it, or as a file has it. `nodes`: those of the cluster, if known."""
+def evaluate(
+    resource: Mapping[str, Any],
+    *,
+    catalogue: Catalogue,
+    nodes: "Iterable[GpuNode]" = (),
+    also: tuple[str, ...] = (),
+) -> Judgement:
+    """Read and check a resource as the API server holds it, or as a file has it.
+
+    `nodes`: those of the cluster, if known. `also`: fields that the caller acts on although the operator does not yet.
+    """
     metadata = resource["metadata"]
     named = tuple(_name(metadata.get("name")))
-    spec, findings = read_spec(resource.get("spec"))
+    spec, findings = read_spec(resource.get("spec"), also)
     if spec is None:
         return Judgement(spec=None, inputs=None, findings=named + findings)
     inputs = PodInputs.of(spec, restarted_at=(metadata.get("annotations") or {}).get(RESTARTED_AT))
@@ -53,7 +63,7 @@ def evaluate(resource: Mapping[str, Any], *, catalogue: Catalogue, nodes: "Itera
     return Judgement(
         spec=spec,
         inputs=inputs,
-        findings=named + findings + chosen.check(inputs, having=versions_with_class(subject)),
+        findings=named + findings + _schedules(spec, also) + chosen.check(inputs, having=versions_with_class(subject)),
         assessment=assess(subject),
     )
 
@@ -119,6 +129,15 @@ def _claim(spec: VLMDeploymentSpec | None, claim: "Claim | None") -> Iterator[Fi
             f" and there may be {_most(spec)} replicas",
             advice="use a claim with the access mode ReadOnlyMany or ReadWriteMany",
         )
+
+
+def _schedules(spec: VLMDeploymentSpec, also: tuple[str, ...]) -> tuple[Finding, ...]:
+    """What is wrong with the times of schedules. Where they are refused as a whole, nobody is sent to mend them."""
+    if spec.scaling is None or not spec.scaling.schedules or not acted_on("scaling.schedules", also):
+        return ()
+    from vlm_operator.scaling.from_spec import problems  # noqa: PLC0415 # most specs have none
+
+    return problems(spec.scaling)
 
 
 def _name(name: Any) -> Iterator[Finding]:

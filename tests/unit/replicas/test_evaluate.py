@@ -147,3 +147,35 @@ def test_a_replica_that_no_node_can_hold_is_refused() -> None:
     assert "GpusPerNode" in {f.reason for f in findings_that_count(known) if f.severity == "Error"}
     unknown = evaluate(resource(of=wide), catalogue=builtin())
     assert "GpusPerNode" not in {f.reason for f in findings_that_count(unknown)}
+
+
+SCALED = {"maxReplicas": 3, "policy": "Targets", "targets": {"queueDepth": 4}}
+NEVER = SCALED | {
+    "schedules": [{"schedule": "0 0 30 2 *", "minReplicas": 2}, {"schedule": "0 7 * * *", "minReplicas": 9}]
+}
+
+
+def test_who_acts_on_further_fields_has_them_accepted() -> None:
+    found = evaluate(resource(of=raw_spec(scaling=SCALED)), catalogue=builtin(), also=("scaling",))
+    assert found.findings == ()
+    assert found.spec is not None
+    assert found.spec.scaling is not None
+    assert found.spec.scaling.targets is not None
+
+
+def test_a_wrong_value_in_such_a_field_is_to_be_mended_not_removed() -> None:
+    wrong = resource(of=raw_spec(scaling=SCALED | {"targets": {"queueDepth": 0}}))
+    advices = [evaluate(wrong, catalogue=builtin(), also=also).findings[0].advice for also in ((), ("scaling",))]
+    assert advices[0] == "remove spec.scaling.targets, which is not supported yet"
+    assert "remove" not in advices[1]
+
+
+def test_a_schedule_that_never_fires_is_refused_where_schedules_count() -> None:
+    never = resource(of=raw_spec(scaling=NEVER))
+    found = evaluate(never, catalogue=builtin(), also=("scaling",))
+    assert [(f.field, f.severity) for f in found.findings] == [
+        ("spec.scaling.schedules[0].schedule", "Error"),
+        ("spec.scaling.schedules[1].minReplicas", "Error"),
+    ]
+    fields = {finding.field for finding in evaluate(never, catalogue=builtin()).findings}
+    assert fields == {"spec.scaling.policy", "spec.scaling.targets", "spec.scaling.schedules"}
