@@ -29,8 +29,9 @@ _TOTAL = "total"
 class HpaSettings:
     """One metric and its target, as an average over the pods.
 
-    The defaults are those of the GKE tutorial for vLLM: `vllm:num_requests_waiting` with an averageValue of 5. Its best
-    practices call the queue the metric for throughput at least cost and start at 3 to 5. The behavior is that of autoscaling/v2.
+    The defaults are those of Google's tutorial for vLLM on several hosts: `vllm:num_requests_waiting` with an averageValue
+    of 5. It recommends the queue for throughput; so does its guide to autoscaling, which advises against the busy share of
+    GPUs. The behavior is that of autoscaling/v2.
     """
 
     signal: Signal = Signal.QUEUE_DEPTH

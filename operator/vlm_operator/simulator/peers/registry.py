@@ -62,6 +62,8 @@ class Family:
     project: str
     target: str
     """What its main target is."""
+    source: str
+    """Where the documented settings are from."""
     shipped: Factory
     documented: Factory
     tuned: Callable[[Engine, float], Peer]
@@ -88,6 +90,7 @@ FAMILIES: tuple[Family, ...] = (
         name="hpa",
         project="kubernetes/kubernetes",
         target="waiting requests per replica",
+        source="Google's tutorial for vLLM on several hosts",
         shipped=lambda _: Hpa(GPU),
         documented=lambda _: Hpa(),
         tuned=lambda _, value: Hpa(HpaSettings(target=value)),
@@ -97,8 +100,9 @@ FAMILIES: tuple[Family, ...] = (
         name="hpa-running",
         project="kubernetes/kubernetes",
         target="running requests per replica",
+        source="Google's guide to autoscaling: the batch for lower latency; 10 as in an example for vLLM",
         shipped=lambda _: Hpa(GPU),
-        documented=lambda _: Hpa(HpaSettings(signal=Signal.RUNNING_REQUESTS, target=20.0)),
+        documented=lambda _: Hpa(HpaSettings(signal=Signal.RUNNING_REQUESTS, target=10.0)),
         tuned=lambda _, value: Hpa(HpaSettings(signal=Signal.RUNNING_REQUESTS, target=value)),
         grid=REQUESTS,
     ),
@@ -106,6 +110,7 @@ FAMILIES: tuple[Family, ...] = (
         name="hpa-gpu",
         project="kubernetes/kubernetes",
         target="busy share of the GPU",
+        source="the default target of autoscaling/v2, which is on CPUs",
         shipped=lambda _: Hpa(GPU),
         documented=lambda _: Hpa(GPU),
         tuned=lambda _, value: Hpa(replace(GPU, target=value)),
@@ -115,6 +120,7 @@ FAMILIES: tuple[Family, ...] = (
         name="keda",
         project="kedacore/keda",
         target="running and waiting requests per replica",
+        source="KServe, LLM metrics: 2 running requests; the waiting ones are added",
         shipped=lambda _: Keda(KedaSettings(query=Query.WAITING, threshold=5.0)),
         documented=lambda _: Keda(),
         tuned=lambda _, value: Keda(KedaSettings(threshold=value)),
@@ -124,6 +130,7 @@ FAMILIES: tuple[Family, ...] = (
         name="knative",
         project="knative/serving",
         target="concurrent requests per replica, of which 70 % are aimed at",
+        source="KServe, Knative autoscaler: a target of 1",
         shipped=lambda _: Knative(),
         documented=lambda _: Knative(KnativeSettings(target=1.0)),
         tuned=lambda _, value: Knative(KnativeSettings(target=value)),
@@ -133,6 +140,7 @@ FAMILIES: tuple[Family, ...] = (
         name="kubeai",
         project="substratusai/kubeai",
         target="open requests per replica",
+        source="its guide on autoscaling",
         shipped=lambda _: Kubeai(),
         documented=lambda _: Kubeai(KUBEAI_GUIDE),
         tuned=lambda _, value: Kubeai(KubeaiSettings(target=value)),
@@ -142,6 +150,7 @@ FAMILIES: tuple[Family, ...] = (
         name="ray",
         project="ray-project/ray",
         target="ongoing requests per replica",
+        source="its guide on autoscaling, which shows the default",
         shipped=lambda _: Ray(),
         documented=lambda _: Ray(),
         tuned=lambda _, value: Ray(RaySettings(target=value)),
@@ -151,6 +160,7 @@ FAMILIES: tuple[Family, ...] = (
         name="wva",
         project="llm-d/llm-d-workload-variant-autoscaler",
         target="most use of the tokens that replicas can hold",
+        source="its guide to the Horizontal Pod Autoscaler, with the default thresholds",
         shipped=lambda engine: Wva(engine, Tokens(engine), WvaSettings(behavior=CHART)),
         documented=lambda engine: Wva(engine, Tokens(engine)),
         tuned=lambda engine, value: Wva(engine, Tokens(engine, _tokens(value))),
@@ -160,6 +170,7 @@ FAMILIES: tuple[Family, ...] = (
         name="wva-v1",
         project="llm-d/llm-d-workload-variant-autoscaler",
         target="least spare of a queue of five",
+        source="its guide to the Horizontal Pod Autoscaler, with the default thresholds",
         shipped=lambda engine: Wva(engine, Saturation(), WvaSettings(behavior=CHART)),
         documented=lambda engine: Wva(engine, Saturation()),
         tuned=lambda engine, value: Wva(engine, Saturation(SaturationSettings(queue_spare=value))),
@@ -169,6 +180,7 @@ FAMILIES: tuple[Family, ...] = (
         name="dynamo",
         project="ai-dynamo/dynamo",
         target="load of an engine from which on it adds one",
+        source="the planner guide: the target to begin with",
         shipped=lambda engine: Dynamo(engine, THROUGHPUT),
         documented=lambda engine: Dynamo(engine, THROUGHPUT),
         tuned=lambda engine, value: Dynamo(engine, _thresholds(THROUGHPUT, value)),
@@ -178,6 +190,7 @@ FAMILIES: tuple[Family, ...] = (
         name="dynamo-latency",
         project="ai-dynamo/dynamo",
         target="load of an engine from which on it adds one",
+        source="the planner guide: the target for strict latencies",
         shipped=lambda engine: Dynamo(engine, LATENCY),
         documented=lambda engine: Dynamo(engine, LATENCY),
         tuned=lambda engine, value: Dynamo(engine, _thresholds(LATENCY, value)),
@@ -187,6 +200,7 @@ FAMILIES: tuple[Family, ...] = (
         name="aibrix",
         project="vllm-project/aibrix",
         target="running requests per replica",
+        source="its samples: half of the KV cache",
         shipped=lambda _: Aibrix(AibrixSettings(as_coded=True)),
         documented=lambda _: Aibrix(),
         tuned=lambda _, value: Aibrix(AibrixSettings(metric=Metric.RUNNING, target=value)),
@@ -196,6 +210,7 @@ FAMILIES: tuple[Family, ...] = (
         name="aibrix-kpa",
         project="vllm-project/aibrix",
         target="running requests per replica",
+        source="its samples: half of the KV cache",
         shipped=lambda _: Aibrix(AibrixSettings(strategy=Strategy.KPA, as_coded=True)),
         documented=lambda _: Aibrix(AibrixSettings(strategy=Strategy.KPA)),
         tuned=lambda _, value: Aibrix(
