@@ -16,7 +16,8 @@ from vlm_operator.replicas.evaluate import Judgement, evaluate, findings_that_co
 from vlm_operator.runtime.files import UnusableInputError
 from vlm_operator.scaling.policy import PolicyError
 from vlm_operator.simulator.measures import measure
-from vlm_operator.simulator.peers.registry import PolicyNameError, peer_named
+from vlm_operator.simulator.peers.registry import factory
+from vlm_operator.simulator.peers.settings import SettingsError
 from vlm_operator.simulator.physics import Physics
 from vlm_operator.simulator.replay import TARGETS, WORK_BASED, default_spec, policy_for, replay
 from vlm_operator.simulator.result import Result
@@ -58,9 +59,9 @@ def _check(options: argparse.Namespace) -> None:
     policy = options.policy
     if policy is not None and policy not in (WORK_BASED, TARGETS):
         try:
-            peer_named(policy)
-        except PolicyNameError as error:
-            raise UnusableInputError(f"--policy {error}") from error
+            factory(policy)
+        except SettingsError as error:
+            raise UnusableInputError(f"--policy: {error}") from error
     if policy == TARGETS and not options.filename:
         raise UnusableInputError(f"--policy {TARGETS} needs -f, a VLMDeployment with spec.scaling.targets")
 

@@ -63,9 +63,9 @@ def add_to(command: argparse.ArgumentParser) -> None:
     add(
         "--front-end",
         type=seconds,
-        default=0.0,
+        default=0.35,
         metavar="SECONDS",
-        help="CPU time of the front end for each image; 0, none, if not given",
+        help="CPU time of the front end for each image, 0 for none; 0.35 if not given",
     )
     add(
         "--slo",

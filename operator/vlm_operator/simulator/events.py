@@ -35,7 +35,7 @@ REAL_COLUMNS = 8
 # Of `clock`: the time, and what the loop needs of the physics.
 NOW, SLOTS, KV_TOKENS, STEP, STEP_EACH = range(5)
 CLOCK_SIZE = 5
-# Of `counts`: next arrival, events so far, events in the heap, held requests and their queue, routing, workers, requests that ended.
+# Of `counts`: next arrival, events so far and in the heap, held requests and their queue, routing, workers, ended requests.
 NEXT, SEQUENCE, HEAP, HELD, HELD_HEAD, HELD_TAIL, ROUTING, WORKERS, ENDED_REQUESTS = range(9)
 COUNT_SIZE = 9
 VOID_EVENT = 0

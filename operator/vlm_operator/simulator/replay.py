@@ -15,7 +15,9 @@ from vlm_operator.scaling.policy import Declared, Policy, Workers
 from vlm_operator.simulator.deployment import Deployment
 from vlm_operator.simulator.fleet import Fleet
 from vlm_operator.simulator.operated import Operated
-from vlm_operator.simulator.peers.registry import peer_named
+from vlm_operator.simulator.peers.registry import factory
+from vlm_operator.simulator.peers.settings import Engine
+from vlm_operator.simulator.peers.static import Static
 from vlm_operator.simulator.physics import Physics
 from vlm_operator.simulator.result import Change, Result, Series
 from vlm_operator.simulator.routing import Routing
@@ -62,7 +64,7 @@ def replay(
 
     `spec` gives bounds, pool, targets and the rest of spec.scaling; `replicas` the size to start with, which is loaded when
     the trace begins. `progress` is called now and then with the seconds of the trace that are done. Raises PolicyError where
-    the spec cannot be followed and PolicyNameError where nothing has that name.
+    the spec cannot be followed and SettingsError where there is no policy of that name.
     """
     wanted = spec or default_spec()
     start = replicas or (wanted.replicas if spec is not None else starting_size(trace, physics))
@@ -72,7 +74,8 @@ def replay(
         def control(fleet: Fleet, scraper: Scraper) -> Control:
             return Operated(fleet, scraper, wanted, rules, start=start)
     else:
-        peer = peer_named(policy)
+        peer = factory(policy)(engine_of(physics))
+        start = peer.replicas if isinstance(peer, Static) else start
 
         def control(fleet: Fleet, scraper: Scraper) -> Control:
             return deployed(fleet, scraper, peer, wanted, start=start)
@@ -89,6 +92,11 @@ def replay(
         gpus_per_replica=gpus_of(wanted),
         progress=progress,
     )
+
+
+def engine_of(physics: Physics) -> Engine:
+    """What policies are told of the engine: what its arguments tell, and nothing of the work."""
+    return Engine(kv_tokens=physics.kv_tokens, slots=physics.slots)
 
 
 def deployed(fleet: Fleet, scraper: Scraper, peer: Peer, spec: VLMDeploymentSpec, *, start: int) -> Deployment:

@@ -8,6 +8,7 @@ it serves as well as asked, the schedule shows what foresight is worth under rea
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,15 @@ PRICES = (0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256
 """Replica seconds for a late request."""
 BACKLOGS = 160
 SLOT_SECONDS = 15.0
+
+
+class Arrays(NamedTuple):
+    """What the dynamic programming needs of a trace."""
+
+    work: NDArray[np.float64]
+    requests: NDArray[np.float64]
+    step: float
+    """Between two backlogs that are told apart."""
 
 
 @compiled
@@ -37,17 +47,9 @@ def _late_share(backlog: float, work: float, replicas: float, seconds: float, wa
 
 
 @compiled
-def _solved(
-    work: NDArray[np.float64],
-    requests: NDArray[np.float64],
-    choice: NDArray[np.uint8],
-    step: float,
-    seconds: float,
-    start: float,
-    wait: float,
-    price: float,
-) -> NDArray[np.float64]:
+def _solved(fluid: Arrays, choice: NDArray[np.uint8], start: float, wait: float, price: float) -> NDArray[np.float64]:
     """Cost from each state at the beginning on; fills in the choice for each slot, state and backlog."""
+    work, requests, step, seconds = fluid.work, fluid.requests, fluid.step, SLOT_SECONDS
     slots, most, backlogs = len(work), choice.shape[1] - 1, choice.shape[2]
     after = np.zeros((most + 1, backlogs))
     cost = np.zeros((most + 1, backlogs))
@@ -109,8 +111,7 @@ def bound(fluid: Fluid, *, start_seconds: float, start: int, most: int, wait: fl
     found = Bound(replica_seconds=0.0, price=PRICES[0])
     choice = np.zeros((len(fluid.work), most + 1, BACKLOGS), dtype=np.uint8)
     for price in PRICES:
-        step = _step(fluid)
-        costs = _solved(fluid.work, fluid.requests, choice, step, SLOT_SECONDS, start_seconds, wait, float(price))
+        costs = _solved(_arrays(fluid), choice, start_seconds, wait, float(price))
         value = float(costs[start, 0]) - price * late_share * float(fluid.requests.sum())
         if value > found.replica_seconds:
             found = Bound(replica_seconds=value, price=float(price))
@@ -122,18 +123,20 @@ def schedule(
 ) -> NDArray[np.int64]:
     """Replicas for each slot, at a price of late requests."""
     choice = np.zeros((len(fluid.work), most + 1, BACKLOGS), dtype=np.uint8)
-    step, n, backlog, sizes = _step(fluid), start, 0.0, []
-    _solved(fluid.work, fluid.requests, choice, step, SLOT_SECONDS, start_seconds, wait, price)
+    n, backlog, sizes = start, 0.0, []
+    arrays = _arrays(fluid)
+    _solved(arrays, choice, start_seconds, wait, price)
     for slot, work in enumerate(fluid.work):
-        n = int(choice[slot, n, min(BACKLOGS - 1, int(backlog / step))])
+        n = int(choice[slot, n, min(BACKLOGS - 1, int(backlog / arrays.step))])
         sizes.append(n)
         backlog = max(0.0, backlog + float(work) - n * SLOT_SECONDS)
     return np.array(sizes)
 
 
-def _step(fluid: Fluid) -> float:
+def _arrays(fluid: Fluid) -> Arrays:
+    """A minute of the mean load, or of four replicas, is the greatest backlog."""
     mean = float(fluid.work.sum()) / len(fluid.work) / SLOT_SECONDS
-    return 60 * max(4.0, mean) / (BACKLOGS - 1)
+    return Arrays(work=fluid.work, requests=fluid.requests, step=60 * max(4.0, mean) / (BACKLOGS - 1))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,11 +6,11 @@ Traces differ in what a replica can do for them: `Workload.encode` and `front_en
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vlm_operator.simulator.replay import NO_TROUBLE
 from vlm_operator.simulator.scraping import Trouble
 from vlm_operator.simulator.trace import Trace
 
@@ -33,7 +33,7 @@ class Workload:
     """Seconds of the GPU for each image."""
     front_end: float = 0.35
     """Seconds of a CPU for each image; 0: text alone."""
-    trouble: Trouble = Trouble()
+    trouble: Trouble = NO_TROUBLE
 
 
 def trace_of(columns: Columns) -> Trace:

@@ -163,7 +163,7 @@ def test_defaults(run: Any, replayed: list[dict[str, Any]]) -> None:
         15,
         1,
     )
-    assert (asked["physics"].cold_start_seconds, asked["physics"].front_end_seconds_per_image) == (90, 0)
+    assert (asked["physics"].cold_start_seconds, asked["physics"].front_end_seconds_per_image) == (90, 0.35)
 
 
 TARGETS = {"maxReplicas": 6, "policy": "Targets", "targets": {"queueDepth": 4}}
@@ -252,7 +252,7 @@ def test_the_options_name_every_format_and_policy() -> None:
     assert set(simulate_options.FORMATS) == FORMATS.keys()
     for name in simulate_options.POLICIES.split(", "):
         if name not in ("work-based", "targets"):
-            peers.peer_named(name.replace(":N", ":2"))
+            peers.factory(name.replace(":N", ":2"))
 
 
 # -- warnings ----------------------------------------------------------------------------------------------------------
@@ -300,9 +300,9 @@ OPTIONS = [
         "no/out.png is in a folder that does not exist; give --plot the name of a file that can be written",
     ),
     (["--plot", "folder.png"], "folder.png is a folder; give --plot the name of a file that can be written"),
-    (["--policy", "best"], "--policy "),
-    (["--policy", ""], "--policy "),
-    (["--policy", "static:x"], "--policy "),
+    (["--policy", "best"], "--policy: "),
+    (["--policy", ""], "--policy: "),
+    (["--policy", "static:x"], "--policy: "),
     (["--policy", "targets"], "--policy targets needs -f, a VLMDeployment with spec.scaling.targets"),
     (["-f", "none.yaml"], "none.yaml cannot be read: no such file or directory"),
     (["--trace", "none.csv"], "none.csv cannot be read: no such file or directory"),

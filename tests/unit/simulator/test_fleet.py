@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.simulator.traces_made import at_random, trace_of
 
+from unit.simulator.traces_made import at_random, trace_of
 from vlm_operator.simulator.fleet import Fleet
 from vlm_operator.simulator.physics import Physics
 from vlm_operator.simulator.routing import Routing
@@ -159,7 +159,12 @@ def test_one_that_drains_finishes_what_it_has_and_gets_no_more() -> None:
 def test_what_a_crash_cut_comes_once_more() -> None:
     """One decodes, one has its prompt worked on, one waits, one is prepared, one waits for that."""
     physics = Physics(front_end_seconds_per_image=1.0)
-    trace = trace_of([0.0, 3.0, 3.1, 4.0, 4.1], prompt_tokens=[400.0, 40_000.0, 400.0, 400.0, 400.0], images=[1.0, 0.0, 0.0, 1.0, 1.0], output_tokens=5000.0)  # fmt: skip
+    trace = trace_of(
+        [0.0, 3.0, 3.1, 4.0, 4.1],
+        prompt_tokens=[400.0, 40_000.0, 400.0, 400.0, 400.0],
+        images=[1.0, 0.0, 0.0, 1.0, 1.0],
+        output_tokens=5000.0,
+    )
     fleet = fleet_of(trace, physics)
     fleet.advance(4.5)
     before = fleet.seen()[0]

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from unit.simulator.traces_made import at_random
 
+from unit.simulator.traces_made import at_random
 from vlm_operator.api.spec import VLMDeploymentSpec
 from vlm_operator.scaling.policy import PolicyError
 from vlm_operator.simulator.physics import Physics

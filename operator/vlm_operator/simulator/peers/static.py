@@ -25,6 +25,11 @@ class Static:
         self._settings = settings
 
     @property
+    def replicas(self) -> int:
+        """Its size."""
+        return self._settings.replicas
+
+    @property
     def period_seconds(self) -> float:
         """Time between two decisions."""
         return self._settings.period_seconds
