@@ -150,6 +150,7 @@ WANTED = [
     ("scale-up signal: 11000 and three waiting of 100", tokens(11_000, 3, output=0), 2),
     ("scale-down signal: two at 1000", full(1000 / 12_800, ready=2), 1),
     ("one that starts is counted on the way up", full(10_000 / 12_800, ready=1, pending=1), 2),
+    ("one that starts is counted: 1.5 of two is between the thresholds", full(1.5, ready=1, pending=1), 2),
     ("one that starts is not counted on the way down", full(1000 / 12_800, ready=1, pending=2), 3),
     # Demand of 3 of 1 held: 3 / 0.85 = 3.53, so 2.53 are missing.
     ("ceil(required / capacity)", full(3.0, ready=1), 4),
