@@ -52,7 +52,7 @@ class Dynamo:
         """The size wanted now. It stays while replicas start, and where none is seen."""
         live = view.live
         self._prompts.see(view.now, live)
-        if view.starting or not live or len(live) != view.size:
+        if not live or len(live) != view.size:
             return max(1, view.size)
         loads = [self.load(one.kv_tokens, one.waiting * self._prompts.mean) for one in live]
         return self.decide(loads, view.size)

@@ -30,8 +30,8 @@ class HpaSettings:
     """One metric and its target, as an average over the pods.
 
     The defaults are those of Google's tutorial for vLLM on several hosts: `vllm:num_requests_waiting` with an averageValue
-    of 5. It recommends the queue for throughput; so does its guide to autoscaling, which advises against the busy share of
-    GPUs. The behavior is that of autoscaling/v2.
+    of 5. It recommends the queue for throughput; so does its guide to autoscaling, which warns that the busy share of a GPU
+    does not tell how much it does. The behavior is that of autoscaling/v2.
     """
 
     signal: Signal = Signal.QUEUE_DEPTH

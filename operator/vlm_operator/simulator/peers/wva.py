@@ -8,29 +8,26 @@ how many replicas it wants; a HorizontalPodAutoscaler follows that as an externa
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor
 from statistics import median
 from typing import NamedTuple, Protocol
 
+from vlm_operator.scaling.from_spec import HPA
 from vlm_operator.scaling.policy import Behavior, Pace, Rules
 from vlm_operator.simulator.peers.hpa import Actuation, ExternalMetric
 from vlm_operator.simulator.peers.samples import PromptLengths
 from vlm_operator.simulator.peers.settings import Engine, require_order, require_positive, require_share
 from vlm_operator.simulator.view import View
 
-
-def followed(*, window_seconds: float, period_seconds: int, tolerance: float) -> Behavior:
-    """Ten pods a period each way, after a window: the form of all their manifests."""
-    paces = (Pace(percent=False, value=10, period_seconds=period_seconds),)
-    rules = Rules(window_seconds=window_seconds, paces=paces, tolerance=tolerance)
-    return Behavior(up=rules, down=rules)
-
-
-CHART = followed(window_seconds=240.0, period_seconds=150, tolerance=0.1)
+_CHART_RULES = Rules(window_seconds=240.0, paces=(Pace(percent=False, value=10, period_seconds=150),))
+CHART = Behavior(up=_CHART_RULES, down=_CHART_RULES)
 """The chart's default for production, with the tolerance that every autoscaler has unless told otherwise."""
-SAMPLE = followed(window_seconds=0.0, period_seconds=15, tolerance=0.0)
-"""The manifest of the guide. Without a tolerance: with one, a step of one is never carried out from ten replicas on."""
+KIND = Behavior(up=replace(HPA.up, tolerance=0.0), down=replace(HPA.down, tolerance=0.0))
+"""The defaults of autoscaling/v2: up at once, down after five minutes, the end of the range that the guide advises.
+
+Without a tolerance, since with the usual one a step of one is never carried out from ten replicas on.
+"""
 
 PEAK_SECONDS = 60.0
 """Metrics of a replica are their largest values of the last minute."""
@@ -226,7 +223,7 @@ class WvaSettings:
     """How often it looks, and how it is followed."""
 
     interval_seconds: float = 60.0
-    behavior: Behavior = SAMPLE
+    behavior: Behavior = KIND
     period_seconds: float = 15.0
     """Of the autoscaler that follows."""
 

@@ -62,6 +62,8 @@ def test_coded_panic_is_forgotten_at_once() -> None:
     peer = Aibrix(AibrixSettings(strategy=Strategy.KPA, target=10, as_coded=True))
     assert peer.recommended(0.0, stable=30, panic=70, size=4, ready=4) == 7
     assert peer.recommended(10.0, stable=30, panic=60, size=7, ready=7) == 3
+    # Three of four are ready: 3 * 70 / 4 / 10 = 5.25 of the panic window, which is the one that counts.
+    assert peer.recommended(20.0, stable=30, panic=70, size=4, ready=3) == 6
 
 
 PENDING = [

@@ -105,6 +105,9 @@ def test_it_starts_in_panic_with_more_than_one_replica() -> None:
         peer = as_tested(100.0, panic_threshold=220.0)
         peer.desired(look(fleet(ready)))
         assert not peer.in_panic
+    two = as_tested(100.0, panic_threshold=220.0)
+    two.desired(look(fleet(2)))
+    assert two.in_panic
     peer = as_tested(100.0, panic_threshold=220.0)
     assert [peer.desired(look(fleet(3), now=float(now))) for now in range(64)] == [3] * 62 + [1] * 2
 

@@ -22,6 +22,19 @@ def test_from_none_it_goes_up_at_once_by_its_factor(factor: float, wanted: int) 
     assert Ray(RaySettings(upscaling_factor=factor)).decide(0.0, requests=1, running=0, size=0) == wanted
 
 
+def test_while_none_runs_yet_what_was_wanted_stays() -> None:
+    peer = Ray(RaySettings())
+    assert [peer.decide(0.0, requests=requests, running=0, size=5) for requests in (0, 1, 1000)] == [5, 5, 5]
+
+
+def test_the_delay_begins_anew_after_each_step() -> None:
+    peer = Ray(RaySettings(target=1))
+    steps = [
+        peer.decide(1.0 * now, requests=9, running=n, size=n) for now, n in [(0, 1), (30, 1), (31, 2), (60, 2), (61, 2)]
+    ]
+    assert steps == [1, 9, 2, 2, 9]
+
+
 @pytest.mark.parametrize(("requests", "wanted"), [(20, 4), (100, 20), (10, 2)])
 def test_one_replica_with_all_requests_counts_like_all_of_them(requests: float, wanted: int) -> None:
     """test_single_replica_receives_all_requests."""

@@ -8,9 +8,11 @@ rows with one variant that can take the change), `docs/saturation-analyzer.md`, 
 import pytest
 
 from unit.simulator.peers.views import fleet, look, seen
+from vlm_operator.scaling.policy import Behavior, Rules
 from vlm_operator.simulator.peers.settings import Engine, SettingsError
 from vlm_operator.simulator.peers.wva import (
     CHART,
+    KIND,
     Deployed,
     Load,
     Saturation,
@@ -22,6 +24,7 @@ from vlm_operator.simulator.peers.wva import (
 )
 
 H100 = Engine(kv_tokens=16_000, slots=256)
+AT_ONCE = Behavior(up=Rules(), down=Rules())
 
 
 def deployed(*pairs: tuple[float, int], pending: int = 0) -> Deployed:
@@ -147,6 +150,7 @@ WANTED = [
     ("scale-up signal: 11000 and three waiting of 100", tokens(11_000, 3, output=0), 2),
     ("scale-down signal: two at 1000", full(1000 / 12_800, ready=2), 1),
     ("one that starts is counted on the way up", full(10_000 / 12_800, ready=1, pending=1), 2),
+    ("one that starts is counted: 1.5 of two is between the thresholds", full(1.5, ready=1, pending=1), 2),
     ("one that starts is not counted on the way down", full(1000 / 12_800, ready=1, pending=2), 3),
     # Demand of 3 of 1 held: 3 / 0.85 = 3.53, so 2.53 are missing.
     ("ceil(required / capacity)", full(3.0, ready=1), 4),
@@ -162,14 +166,14 @@ def test_vectors_of_the_second_analyser(source: str, seen_of: Deployed, wanted: 
 
 
 def test_it_looks_once_a_minute_at_the_peaks_of_that_minute() -> None:
-    peer = Wva(H100, Saturation())
+    peer = Wva(H100, Saturation(), WvaSettings(behavior=AT_ONCE))
     told = {0: 1, 15: 4, 30: 1, 45: 1, 60: 1, 75: 1, 90: 1, 105: 1, 120: 1}
     wanted = [peer.desired(look([seen(waiting=waiting)], now=float(now))) for now, waiting in told.items()]
     # 4 waiting at 15 s leave a spare of 1 at 60 s; that is forgotten at 120 s.
     assert wanted == [1, 1, 1, 1, 2, 2, 2, 2, 1]
 
 
-def test_the_chart_follows_after_four_minutes_and_the_sample_at_once() -> None:
+def test_the_chart_follows_after_four_minutes_and_the_kind_way_at_once() -> None:
     def sizes(settings: WvaSettings) -> list[int]:
         peer = Wva(H100, Saturation(), settings)
         return [peer.desired(look(fleet(3, waiting=4), now=15.0 * step)) for step in range(18)]
@@ -179,12 +183,13 @@ def test_the_chart_follows_after_four_minutes_and_the_sample_at_once() -> None:
 
 
 def test_the_usual_tolerance_swallows_a_step_of_one_from_ten_replicas_on() -> None:
-    def last(size: int) -> int:
-        peer = Wva(H100, Saturation(), WvaSettings(behavior=CHART))
+    def last(size: int, behavior: Behavior) -> int:
+        peer = Wva(H100, Saturation(), WvaSettings(behavior=behavior))
         return [peer.desired(look(fleet(size, waiting=4), now=15.0 * step)) for step in range(40)][-1]
 
-    assert last(9) == 10
-    assert last(10) == 10
+    assert last(9, CHART) == 10
+    assert last(10, CHART) == 10
+    assert last(10, KIND) == 11
 
 
 @pytest.mark.parametrize(
