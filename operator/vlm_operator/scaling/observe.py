@@ -10,9 +10,9 @@ from vlm_operator.scaling.able import Able
 from vlm_operator.scaling.bins import bin_of, extended
 from vlm_operator.scaling.capacity import able
 from vlm_operator.scaling.decision import Flaw
-from vlm_operator.scaling.intervals import SHORTEST_SCRAPES, Ledger
+from vlm_operator.scaling.intervals import SHORTEST_SCRAPES, Ledger, front_end_of
 from vlm_operator.scaling.policy import Policy
-from vlm_operator.scaling.reading import WHOLE
+from vlm_operator.scaling.reading import WHOLE, judged
 from vlm_operator.scaling.signals import Phase, Quality, Replica, Signals
 from vlm_operator.scaling.state import Learned, Look, Seen, State, Totals, Windows
 
@@ -46,7 +46,7 @@ def observe(policy: Policy, state: State, signals: Signals, now: float) -> tuple
             learned = ledger.learned(learned, until=now)
             can = able(policy, learned)
     totals = _totals(policy, looked, can, now)
-    seen = {replica.uid: known for replica, known in looked if known is not None}
+    seen = {replica.uid: known for replica, known in looked if known is not None} | _waiting(signals)
     windows = replace(windows, since=now if windows.since is None else windows.since, seen=seen, mix=mix)
     if bin_of(policy, now) != windows.bin:
         windows, learned = _closed(policy, windows, learned, totals, now, learning=learning)
@@ -80,6 +80,15 @@ def _counted(policy: Policy, ledger: Ledger, windows: Windows, signals: Signals,
                 known = ledger.count(replica, sample, known)
         looked.append((replica, known))
     return looked
+
+
+def _waiting(signals: Signals) -> dict[str, Seen]:
+    """Those on standby: what they did so far, so that what they do once they are promoted is known from the first sample on."""
+    return {
+        replica.uid: Seen(sample=(fine := judged(replica.sample)[0]), front_end=front_end_of(fine))
+        for replica in signals.replicas
+        if replica.phase is Phase.STANDBY and replica.sample is not None
+    }
 
 
 def _totals(policy: Policy, looked: Looked, can: Able, now: float) -> Totals:

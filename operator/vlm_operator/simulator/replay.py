@@ -74,7 +74,7 @@ def replay(
         def control(fleet: Fleet, scraper: Scraper) -> Control:
             return Operated(fleet, scraper, wanted, rules, start=start)
     else:
-        peer = factory(policy)(engine_of(physics))
+        peer = factory(policy)(engine_of(trace, physics))
         start = peer.replicas if isinstance(peer, Static) else start
 
         def control(fleet: Fleet, scraper: Scraper) -> Control:
@@ -94,9 +94,14 @@ def replay(
     )
 
 
-def engine_of(physics: Physics) -> Engine:
-    """What policies are told of the engine: what its arguments tell, and nothing of the work."""
-    return Engine(kv_tokens=physics.kv_tokens, slots=physics.slots)
+def engine_of(trace: Trace, physics: Physics) -> Engine:
+    """What policies are told of the engine and its work, as kindly as can be: the means of the whole trace."""
+    return Engine(
+        kv_tokens=physics.kv_tokens,
+        slots=physics.slots,
+        prompt_tokens=float(trace.prompt_tokens.mean()),
+        output_tokens=float(trace.output_tokens.mean()),
+    )
 
 
 def deployed(fleet: Fleet, scraper: Scraper, peer: Peer, spec: VLMDeploymentSpec, *, start: int) -> Deployment:

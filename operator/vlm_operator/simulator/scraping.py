@@ -9,7 +9,7 @@ import numpy as np
 from vlm_operator.simulator.fleet import Fleet
 from vlm_operator.simulator.view import Life, Seen
 
-CARRYING = (Life.SERVING, Life.DRAINING)
+READABLE = (Life.SERVING, Life.STANDBY, Life.DRAINING)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,10 +37,10 @@ class Scraper:
         """What it brought."""
 
     def scrape(self) -> None:
-        """Read the replicas that carry requests, as they are now."""
+        """Read the replicas whose engine answers, as they are now."""
         now, self.next_at = self.next_at, self.next_at + self._seconds
         if any(start <= now < end for start, end in self._trouble.outages):
             return
         share, chance = self._trouble.lost_share, self._chance
         self.taken_at = now
-        self.taken = [seen for seen in self._fleet.seen() if seen.life in CARRYING and (not share or chance() >= share)]
+        self.taken = [seen for seen in self._fleet.seen() if seen.life in READABLE and (not share or chance() >= share)]

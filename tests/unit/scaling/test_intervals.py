@@ -255,3 +255,16 @@ def test_the_same_replicas_once_more_are_decided_on_as_if_they_had_been_read_ane
         copies = replace(signals, replicas=tuple(replace(replica) for replica in signals.replicas))
         second, anew = decide(policy, anew, copies, now)
         assert first == second
+
+
+def test_what_a_promoted_replica_does_is_known_from_its_first_sample_on() -> None:
+    """On standby its counters stood still; they are no mystery when it serves."""
+    policy, state = by_work(), NEW
+    idle = replace(FULL, running=0, in_flight=0, prompt_tokens=500, first_tokens=1, finished=1, images=1)
+    warm = Replica(uid="w", phase=Phase.STANDBY, created_at=NOON - 900, ready_at=NOON - 800, sample=idle)
+    _, state = decide(policy, state, Signals(size=1, replicas=(warm,)), NOON)
+    busy = replace(idle, time=NOON + SCRAPE, running=1, in_flight=1, prompt_tokens=30_500, first_tokens=40, finished=40)
+    promoted = replace(warm, phase=Phase.READY, sample=busy)
+    decision, state = decide(policy, state, Signals(size=1, replicas=(promoted,)), NOON + SCRAPE)
+    assert state.windows.seen["w"].lane_rate == pytest.approx(2000)
+    assert not decision.flaws
