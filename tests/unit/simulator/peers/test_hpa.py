@@ -83,9 +83,9 @@ def test_the_busy_share_of_a_gpu_is_taken_between_two_scrapes() -> None:
 
 
 def test_a_gpu_is_busy_all_of_the_time_at_most() -> None:
-    peer = Hpa(HpaSettings(signal=Signal.GPU_UTILIZATION, target=0.5))
+    peer = Hpa(HpaSettings(signal=Signal.GPU_UTILIZATION, target=0.1))
     assert peer.proposed(look(fleet(2, busy_seconds=100.0), now=15.0)) is None
-    assert peer.proposed(look(fleet(2, busy_seconds=160.0), now=30.0)) == 4
+    assert peer.proposed(look(fleet(2, busy_seconds=160.0), now=30.0)) == 20
 
 
 # Windows in minutes before now, and what is recommended now.
