@@ -66,6 +66,10 @@ check: $(READY) ## format, lint, types, import contracts, generated files, dead 
 bench: $(READY) ## measure; prints tables and writes JSON to .build/bench
 	@PYTHONPATH=$(PYTHONPATH):tests $(BIN)/python -m bench $(ARGS)
 
+.PHONY: bench-scaling
+bench-scaling: $(READY) ## scaling against that of other projects, on traces (TRACES=folder, FULL=1, PUBLISH=1); twenty minutes
+	@PYTHONPATH=$(PYTHONPATH):tests $(BIN)/python -m bench.scaling $(if $(TRACES),--traces $(TRACES)) $(if $(FULL),--full) $(if $(PUBLISH),--publish)
+
 # -- generated files ---------------------------------------------------------------------------------------------------
 .PHONY: generate
 generate: $(READY) ## write the CRD, the permissions, the kustomize base, the golden pods and the reference pages anew

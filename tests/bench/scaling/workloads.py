@@ -3,13 +3,17 @@
 Traces differ in what a replica can do for them: `Workload.encode` and `front_end` are seconds per image on GPU and CPU.
 """
 
+import gzip
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vlm_operator.cli.trace_files import read_trace
 from vlm_operator.simulator.replay import NO_TROUBLE
 from vlm_operator.simulator.scraping import Trouble
 from vlm_operator.simulator.trace import Trace
@@ -189,5 +193,95 @@ def adversarial(cold_start: float) -> Iterator[Workload]:
     yield Workload(name="a tenth of the scrapes lost", train=False, make=lambda: _spans(16, *ramp), trouble=lossy)
 
 
-cached = cache
-"""Traces are made once in each process."""
+# -- what there is to replay -------------------------------------------------------------------------------------------
+MOST_WINDOW_HOURS = 9.0
+"""Of a long trace, for training and for the results each."""
+LONG_HOURS = 4.0
+"""Traces that are at least that long are cut in two; of shorter ones each is for one purpose as a whole."""
+
+
+def workloads(folder: Path | None, *, hours: float) -> tuple[Workload, ...]:
+    """What is made, and the traces in a folder, each cut to so many hours."""
+    return (*_made(hours), *(_found(folder, hours) if folder is not None else ()))
+
+
+def _made(hours: float) -> Iterator[Workload]:
+    for train in (True, False):
+        seed, which = (5, "training") if train else (105, "test")
+        yield Workload(name=f"shapes, {which}", train=train, make=partial(shapes, seed))
+        yield Workload(
+            name=f"heavy tail, {which}",
+            train=train,
+            make=partial(heavy_tail, seed, min(hours, 10.0)),
+            encode=0.006,
+            front_end=0.09,
+        )
+
+
+def _found(folder: Path, hours: float) -> Iterator[Workload]:
+    """Every file and folder that is a trace, by its content. Short ones take turns to be for training and for the results."""
+    turn = 0
+    for path in sorted(folder.iterdir()):
+        for found, form in _traces_in(path):
+            whole = partial(_read, str(found), form)
+            trace = whole()
+            images = float(trace.images.sum()) > 0
+            shared = {"encode": 0.05 if images else 0.0, "front_end": 0.35 if images else 0.0}
+            if trace.seconds >= LONG_HOURS * HOUR:
+                span = min(hours, trace.seconds / HOUR / 2)
+                for train, start in ((True, 0.0), (False, trace.seconds / 2)):
+                    which = "training hours" if train else "test hours"
+                    make = partial(_window, str(found), form, start, start + span * HOUR)
+                    yield Workload(name=f"{path.name}, {which}", train=train, make=make, **shared)
+                continue
+            make = partial(_lively, str(found), form)
+            yield Workload(name=path.name, train=turn % 2 == 0, make=make, **shared)
+            turn += 1
+
+
+def _traces_in(path: Path) -> Iterator[tuple[Path, str]]:
+    """A folder of clients is one trace; in any other each file is one."""
+    if path.is_dir():
+        files = sorted(path.iterdir())
+        if any(re.fullmatch(r"chunk-\d+-trace\.csv", file.name) for file in files):
+            yield path, "servegen"
+            return
+        for file in files:
+            if file.is_file():
+                yield from _traces_in(file)
+        return
+    head = _head(path)
+    if head.startswith("TIMESTAMP,"):
+        yield path, "azure"
+    elif head.startswith("time_s,"):
+        yield path, "csv"
+    elif head.startswith("{") and "input_length" in head:
+        yield path, "mooncake"
+
+
+def _head(path: Path) -> str:
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    with gzip.open(path) if packed else path.open("rb") as file:
+        return str(file.read(4096).decode(errors="replace"))
+
+
+@cache
+def _read(path: str, form: str) -> Trace:
+    return read_trace(path, form, seed=1).trace
+
+
+def _window(path: str, form: str, start: float, end: float) -> Trace:
+    return cut(_read(path, form), start, end)
+
+
+def _lively(path: str, form: str) -> Trace:
+    """A short trace several times: on top of itself where it is light, one after the other where it is not."""
+    trace = _read(path, form)
+    tokens_per_second = float(trace.prompt_tokens.sum()) / max(trace.seconds, 1.0)
+    if tokens_per_second < LIGHT_TOKENS_PER_SECOND:
+        return superposed(trace, 3)
+    return repeated(trace, (0.6, 1.0, 0.8, 1.0), seed=3) if trace.seconds < HOUR else trace
+
+
+LIGHT_TOKENS_PER_SECOND = 8000.0
