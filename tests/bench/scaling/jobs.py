@@ -83,6 +83,7 @@ class Runner:
     def __init__(self, file: Path, folder: Path | None, *, hours: float, processes: int) -> None:
         self._file, self._folder, self._hours, self._processes = file, folder, hours, processes
         self._known = dict(_kept(file)) if file.exists() else {}
+        self._known_to_end = not file.exists() or file.read_text().endswith("\n")
 
     def run(self, what: str, jobs: Iterable[Job]) -> list[Done]:
         """Results in the order of the jobs; those that are known are not run again."""
@@ -100,8 +101,11 @@ class Runner:
 
     def _keep(self, done: Done) -> None:
         self._known[done.job.key] = done
+        line = json.dumps(asdict(done)) + "\n"
         with self._file.open("a") as file:
-            file.write(json.dumps(asdict(done)) + "\n")
+            # Behind a line that was cut off, on one of its own.
+            file.write(line if self._known_to_end else f"\n{line}")
+        self._known_to_end = True
 
 
 def _kept(file: Path) -> Iterator[tuple[str, Done]]:
