@@ -9,7 +9,7 @@ class Tuning:
 
     slo_wait_seconds: float = 2.0
     """A request that waits longer before its prompt is worked on is late."""
-    late_share: float = 0.03
+    late_share: float = 0.028
     """Share of late requests, of each stage, at which the headroom is kept."""
     gain_start: float = 3.0
     """Factor on the headroom to start with: safe, it is lowered as the queues allow."""
