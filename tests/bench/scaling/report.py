@@ -107,8 +107,8 @@ def _headline(found: Found) -> str:
         own = _own(found, routing)
         seeds = _seeds(own)
         attainment, cost = fmean(a for a, _ in seeds), fmean(c for _, c in seeds)
-        equal = {f.name: cost_at(_points(found, f.name, routing), attainment) for f in FAMILIES}
-        best = min((known, name) for name, c in equal.items() if (known := c if c is not None else float("inf")))
+        pooled = [point for family in FAMILIES for point in _points(found, family.name, routing)]
+        best = cost_at(pooled, attainment)
         flaps = sum(done.flaps for done in own) / sum(done.hours for done in own)
         rows.append(
             (
@@ -116,8 +116,8 @@ def _headline(found: Found) -> str:
                 f"{_plus_minus([a for a, _ in seeds], _percent)} % (aim {100 * WANTED[routing]:g})",
                 f"{100 * min(done.attainment for done in own):.1f} %",
                 _plus_minus([c for _, c in seeds], lambda c: f"{c:.0f}"),
-                f"{best[1]}: {_hours(best[0])}",
-                f"{cost / best[0]:.2f}",
+                _hours(best),
+                "-" if best is None else f"{cost / best:.2f}",
                 f"{flaps:.2f}",
             )
         )
@@ -126,7 +126,7 @@ def _headline(found: Found) -> str:
         "mean in time",
         "lowest",
         "GPU-hours",
-        "best peer at equal attainment",
+        "best peers at equal attainment",
         "ratio",
         "flaps per hour",
     )
