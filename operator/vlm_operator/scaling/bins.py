@@ -77,7 +77,7 @@ def _growth(increments: tuple[Increment, ...], capacity: float, horizon_seconds:
         return 0.0
     prior = tuning.envelope_prior * sqrt(horizon_seconds / PRIOR_HORIZON_SECONDS)
     # A call of max() for each would double the time.
-    known = [rise / sqrt(capacity * (level if level > capacity else capacity)) for rise, level in increments]  # noqa: FURB136
+    known = [rise / (sqrt(capacity * level) if level > capacity else capacity) for rise, level in increments]
     known += [prior] * tuning.envelope_prior_count
     known.sort()
     return max(0.0, known[min(len(known) - 1, int(tuning.envelope_quantile * len(known)))])

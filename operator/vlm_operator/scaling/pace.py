@@ -37,16 +37,14 @@ def stabilized(
     runs: tuple[Run, ...], *, size: int, wanted: int, up_seconds: float, down_seconds: float, now: float
 ) -> int:
     """The size nearest to the present one that the windows allow."""
-    lowest = highest = wanted
-    oldest = now - max(up_seconds, down_seconds)
-    for run in reversed(runs):
-        if run.end <= oldest:
-            break
-        if run.end > now - up_seconds:
+    if wanted > size:
+        lowest = wanted
+        for run in reversed(runs):
+            if run.end <= now - up_seconds or lowest <= size:
+                break
             lowest = min(lowest, run.value)
-        if run.end > now - down_seconds:
-            highest = max(highest, run.value)
-    return min(max(size, lowest), highest)
+        return max(size, lowest)
+    return min(size, _highest(runs, wanted, enough=size, since=now - down_seconds))
 
 
 def spared(runs: tuple[Run, ...], steady: int, *, spare: float, seconds: float, now: float) -> int:
@@ -54,12 +52,19 @@ def spared(runs: tuple[Run, ...], steady: int, *, spare: float, seconds: float, 
 
     So a size that is right on average does not go down and up with the noise around it, and nothing is spared for ever.
     """
-    highest = steady
+    most = ceil(steady * (1 + spare))
+    return min(most, _highest(runs, steady, enough=most, since=now - seconds))
+
+
+def _highest(runs: tuple[Run, ...], wanted: int, *, enough: int, since: float) -> int:
+    """The greatest size that was wanted since then, `wanted` among them; more than enough is not looked for."""
     for run in reversed(runs):
-        if run.end <= now - seconds:
+        if run.end <= since or wanted >= enough:
             break
-        highest = max(highest, run.value)
-    return max(steady, min(ceil(steady * (1 + spare)), highest))
+        # There are hundreds of runs where the size is wanted to change at every tick; max() would double the time.
+        if run.value > wanted:  # noqa: PLR1730
+            wanted = run.value
+    return wanted
 
 
 def paced(behavior: Behavior, changes: tuple[Change, ...], *, size: int, wanted: int, now: float) -> int:
