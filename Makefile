@@ -56,7 +56,7 @@ unit: $(READY) ## the unit tests alone, in seconds
 .PHONY: soak
 soak: tools ## every fault in every phase, a crash at every write, random edits in real time, then all properties with new chance: hours
 	@$(BIN)/python -m pytest -v tests/soak --fault-seed=$$RANDOM $(ARGS)
-	@$(BIN)/python -m pytest tests/unit tests/cluster/test_crd_agreement.py --hypothesis-profile=explore --fault-seed=$$RANDOM
+	@$(BIN)/python -m pytest tests/unit tests/cluster/test_crd_agreement.py --hypothesis-profile=explore --fault-seed=$$RANDOM --timeout=0
 
 .PHONY: check
 check: $(READY) ## format, lint, types, import contracts, generated files, dead code
