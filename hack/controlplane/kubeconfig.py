@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 
 def write_kubeconfig(path: Path, *, server: str, ca_file: Path, user: str, certificate: Path, key: Path) -> Path:
     """Write a kubeconfig with one context for `user`, readable by its owner only, and return `path`."""
@@ -25,7 +27,8 @@ def write_kubeconfig(path: Path, *, server: str, ca_file: Path, user: str, certi
 
 def write_token_kubeconfig(path: Path, *, like: Path, user: str, token: str) -> Path:
     """Write a kubeconfig for the cluster that `like` names, with a token in place of its credentials, and return `path`."""
-    config = json.loads(like.read_text())
+    # kubectl writes it anew as YAML when somebody chooses a namespace.
+    config = yaml.safe_load(like.read_text())
     config["users"] = [{"name": user, "user": {"token": token}}]
     config["contexts"][0]["context"]["user"] = user
     return _write(path, config)

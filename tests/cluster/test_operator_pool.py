@@ -441,3 +441,21 @@ def test_a_deadline_within_which_no_replica_becomes_ready_is_warned_of(deploymen
     assert told.endswith("set it to 4m")
     deployments.patch(rollout={"progressDeadline": "4m"})
     until_content(deployments, "spec.rollout.progressDeadline")
+
+
+def test_the_time_of_a_rollout_runs_once_its_replica_is_loading(deployments: Deployments) -> None:
+    """What stood still before it had a node is no part of the status any more, and does not come back from there."""
+    settled(deployments, replicas=1)
+    deployments.patch(podTemplate={"metadata": {"annotations": {"sim.vlm.dev/fault": "never-ready"}}})
+
+    def loads() -> bool:
+        rollout = deployments.status().get("rollout") or {}
+        return rollout.get("phase") == "RollingOut" and "waitingSince" not in rollout
+
+    wait_until(loads, "the rollout's time runs")
+    got_on = deployments.status()["rollout"]["lastProgressTime"]
+    for note in ("one", "another"):
+        deployments.merge("qwen", {"metadata": {"annotations": {"example.com/poke": note}}})
+        time.sleep(QUIET_SECONDS)
+        assert deployments.status()["rollout"]["lastProgressTime"] == got_on
+    assert loads()

@@ -24,6 +24,17 @@ EVENT_SECONDS = 5.0
 """Time for the recording of an event: events may have a store of their own, and nothing else is to wait for it."""
 
 
+def patch_to(wanted: Mapping[str, Any], held: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch that makes the one of the other as a whole: what is no more wanted is null, at any depth."""
+    gone: dict[str, Any] = {name: None for name in held if name not in wanted}
+    return gone | {name: _part(part, held.get(name)) for name, part in wanted.items()}
+
+
+def _part(wanted: Any, held: Any) -> Any:
+    both = isinstance(wanted, Mapping) and isinstance(held, Mapping)
+    return patch_to(wanted, held) if both else wanted
+
+
 class Publisher:
     """Writes status and events."""
 
@@ -37,13 +48,12 @@ class Publisher:
         resource = self._cache.deployment(key)
         if resource is None or (resource.get("status") or {}) == status:
             return
-        stale = {name: None for name in (resource.get("status") or {}) if name not in status}
         updated = await self._kube.patch_status(
             VLM_DEPLOYMENT,
             namespace=key[0],
             name=key[1],
             resource_version=resource["metadata"]["resourceVersion"],
-            status={**stale, **status},
+            status=patch_to(status, resource.get("status") or {}),
         )
         self._cache.put(VLM_DEPLOYMENT, updated)
 
