@@ -103,7 +103,8 @@ def _dispensable(serve: list[Replica], kept: list[Replica], sizes: Sizes, rules:
     """Outdated ones in the service that go though nothing has taken their place, as far as the rollout may do without."""
     if rules.at_once:
         return []
-    needed = sizes.total - len(kept)
+    # One that no node takes waits for the GPU of one that goes.
+    needed = sizes.total - sum(r.scheduled or r.trouble is None for r in kept)
     outdated = [r for r in serve if rules.outdated(r)]
     # What has not been ready for a while keeps no promise: nothing is lost with it.
     idle = [r for r in outdated if not r.ready and r.revision != rules.revision and _not_ready_for_long(r, now=now)]

@@ -26,7 +26,7 @@ from unit.replicas.examples import (
 )
 from unit.replicas.tables import table
 from vlm_operator.replicas.actions import CreatePod, Delete, Repair, SetRole
-from vlm_operator.replicas.facts import Decision, Memory, Replica, SlotFailure
+from vlm_operator.replicas.facts import Decision, Memory, Replica, SlotFailure, Trouble
 from vlm_operator.replicas.ownership import Ownership
 from vlm_operator.replicas.refusal import ADMISSION_REFUSED
 from vlm_operator.replicas.rollout import Rules
@@ -154,6 +154,8 @@ def test_the_next_step(
 STANDBY = {"warmPool": {"size": 1, "mode": "Standby"}}
 IN_ROTATION = {"warmPool": {"size": 1, "mode": "InRotation"}}
 UNAVAILABLE = {"rollout": {"maxSurge": 0, "maxUnavailable": 1}}
+SURGE_AND_UNAVAILABLE = {"rollout": {"maxSurge": 1, "maxUnavailable": 1}}
+NO_NODE = Trouble(reason="Unschedulable", message="0/3 nodes are available: 3 Insufficient nvidia.com/gpu.")
 RECREATE = {"rollout": {"type": "Recreate"}}
 WITH_SETTINGS: list[tuple[str, dict[str, Any], int, list[Replica], dict[str, str], list[str], list[int]]] = [
     # sentence, settings, wanted, there, new roles, removed, slots created
@@ -194,6 +196,11 @@ WITH_SETTINGS: list[tuple[str, dict[str, Any], int, list[Replica], dict[str, str
     ("in rotation: not one more", IN_ROTATION, 2, [old(0), old(1), old(2, role="draining", drain_started_at=NOW)], {}, [], []),
     ("an old one makes room", UNAVAILABLE, 2, [old(0), old(1)], {"m-old-1": "draining"}, [], []),
     ("for a new one, once it has gone", UNAVAILABLE, 2, [old(0)], {}, [], [0]),
+    ("a further one loads: the old one stays until it is ready", SURGE_AND_UNAVAILABLE, 2, [old(1), replica(0), loading(1)],
+     {}, [], []),
+    ("no node takes it: the old one makes room", SURGE_AND_UNAVAILABLE, 2, [old(1), replica(0), pending(1, trouble=NO_NODE, created_at=NOW - 20)],
+     {"m-old-1": "draining"}, [], []),
+    ("but never below what is promised", {}, 2, [old(1), replica(0), pending(1, trouble=NO_NODE, created_at=NOW - 20)], {}, [], []),
     ("all old ones go first", RECREATE, 2, [old(0), old(1)], {"m-old-0": "draining", "m-old-1": "draining"}, [], []),
     ("and none comes until they have gone", RECREATE, 2, [terminating(0, revision="old", gone_by=NOW)], {}, [], []),
     ("then all come", RECREATE, 2, [], {}, [], [0, 1]),
