@@ -156,6 +156,7 @@ IN_ROTATION = {"warmPool": {"size": 1, "mode": "InRotation"}}
 UNAVAILABLE = {"rollout": {"maxSurge": 0, "maxUnavailable": 1}}
 SURGE_AND_UNAVAILABLE = {"rollout": {"maxSurge": 1, "maxUnavailable": 1}}
 NO_NODE = Trouble(reason="Unschedulable", message="0/3 nodes are available: 3 Insufficient nvidia.com/gpu.")
+UNPLACED = pending(1, trouble=NO_NODE, created_at=NOW - 20)
 RECREATE = {"rollout": {"type": "Recreate"}}
 WITH_SETTINGS: list[tuple[str, dict[str, Any], int, list[Replica], dict[str, str], list[str], list[int]]] = [
     # sentence, settings, wanted, there, new roles, removed, slots created
@@ -198,9 +199,9 @@ WITH_SETTINGS: list[tuple[str, dict[str, Any], int, list[Replica], dict[str, str
     ("for a new one, once it has gone", UNAVAILABLE, 2, [old(0)], {}, [], [0]),
     ("a further one loads: the old one stays until it is ready", SURGE_AND_UNAVAILABLE, 2, [old(1), replica(0), loading(1)],
      {}, [], []),
-    ("no node takes it: the old one makes room", SURGE_AND_UNAVAILABLE, 2, [old(1), replica(0), pending(1, trouble=NO_NODE, created_at=NOW - 20)],
+    ("no node takes it: the old one makes room", SURGE_AND_UNAVAILABLE, 2, [old(1), replica(0), UNPLACED],
      {"m-old-1": "draining"}, [], []),
-    ("but never below what is promised", {}, 2, [old(1), replica(0), pending(1, trouble=NO_NODE, created_at=NOW - 20)], {}, [], []),
+    ("but never below what is promised", {}, 2, [old(1), replica(0), UNPLACED], {}, [], []),
     ("all old ones go first", RECREATE, 2, [old(0), old(1)], {"m-old-0": "draining", "m-old-1": "draining"}, [], []),
     ("and none comes until they have gone", RECREATE, 2, [terminating(0, revision="old", gone_by=NOW)], {}, [], []),
     ("then all come", RECREATE, 2, [], {}, [], [0, 1]),
