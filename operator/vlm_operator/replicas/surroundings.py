@@ -148,9 +148,10 @@ def _taken(live: Mapping[str, Any], facts: Facts, *, kind: str, name: str, now: 
             f"-n {facts.namespace} -l {DEPLOYMENT_LABEL}={facts.name}"
         )
     else:
+        without = "set spec.podDisruptionBudget to None, " if kind == "PodDisruptionBudget" else ""
         message = (
-            f"{kind} {name} exists and does not belong to this VLMDeployment; it is not touched. Give the VLMDeployment "
-            f"another name, or remove it with: kubectl delete {kind.lower()} {name} -n {facts.namespace}"
+            f"{kind} {name} exists and does not belong to this VLMDeployment; it is not touched. To go on, {without}give the "
+            f"VLMDeployment another name, or remove it with: kubectl delete {kind.lower()} {name} -n {facts.namespace}"
         )
     return Wait(reason=TAKEN[kind], message=message, until=now + LOOK_AGAIN)
 

@@ -158,6 +158,7 @@ def test_a_strangers_object_is_not_touched(place: tuple[str, str], labels: dict[
     (wait,) = found.waits
     assert (wait.reason, wait.until) == (f"{place[0]}NameTaken", NOW + LOOK_AGAIN)
     assert f"kubectl delete {place[0].lower()} {place[1]} -n models" in wait.message
+    assert ("set spec.podDisruptionBudget to None" in wait.message) is (place == BUDGET)
 
 
 def test_what_is_not_taken_is_tended_meanwhile() -> None:
