@@ -65,7 +65,8 @@ def _increment(rates: tuple[float, ...], horizon: int, policy: Policy) -> Increm
     for number, rate in enumerate(rates[start:], start=1):
         work += rate * seconds
         most = max(most, work / (number * seconds + wait))
-    return Increment(rise=most - before, level=before)
+    rise = most - before
+    return Increment(rise=rise, level=before, per_root=rise / sqrt(before) if before > 0 else 0.0)
 
 
 def _growth(increments: tuple[Increment, ...], capacity: float, horizon_seconds: float, tuning: Tuning) -> float:
@@ -76,8 +77,8 @@ def _growth(increments: tuple[Increment, ...], capacity: float, horizon_seconds:
     if capacity <= 0:
         return 0.0
     prior = tuning.envelope_prior * sqrt(horizon_seconds / PRIOR_HORIZON_SECONDS)
-    # A call of max() for each would double the time.
-    known = [rise / (sqrt(capacity * level) if level > capacity else capacity) for rise, level in increments]
+    large, small = 1 / sqrt(capacity), 1 / capacity
+    known = [per_root * large if level > capacity else rise * small for rise, level, per_root in increments]
     known += [prior] * tuning.envelope_prior_count
     known.sort()
     return max(0.0, known[min(len(known) - 1, int(tuning.envelope_quantile * len(known)))])

@@ -27,12 +27,7 @@ def observe(policy: Policy, state: State, signals: Signals, now: float) -> tuple
     """Take in what is new, and add up what there is."""
     windows, learned = state.windows, state.learned
     look = windows.look
-    if (
-        look is not None
-        and look.replicas is signals.replicas
-        and now < look.until
-        and bin_of(policy, now) == windows.bin
-    ):
+    if look is not None and bin_of(policy, now) == windows.bin and _holds(policy, look, signals, now):
         return state, look.totals
     learning = now > learned.until
     if learned.since is None:
@@ -50,20 +45,20 @@ def observe(policy: Policy, state: State, signals: Signals, now: float) -> tuple
     windows = replace(windows, since=now if windows.since is None else windows.since, seen=seen, mix=mix)
     if bin_of(policy, now) != windows.bin:
         windows, learned = _closed(policy, windows, learned, totals, now, learning=learning)
-    windows = replace(windows, look=_look(policy, signals, looked, totals))
+    windows = replace(windows, look=Look(replicas=signals.replicas, looked=tuple(looked), totals=totals))
     return State(learned=learned, windows=windows), totals
 
 
-def _look(policy: Policy, signals: Signals, looked: Looked, totals: Totals) -> Look | None:
-    """For the next time, where all was read and counted: then nothing changes before the first of the samples is too old."""
-    if len(totals.fresh) < len(signals.replicas):
-        return None
-    for replica, known in looked:
-        if known is None or replica.sample is None or known.sample.time != replica.sample.time:
-            return None
-    oldest = min((known.sample.time for known in totals.fresh), default=-inf)
-    until = oldest + policy.tuning.stale_scrapes * policy.scrape_seconds
-    return Look(replicas=signals.replicas, totals=totals, until=until)
+def _holds(policy: Policy, look: Look, signals: Signals, now: float) -> bool:
+    """Whether all was read and counted at a look, is the same now, and is new enough still."""
+    if look.replicas is not signals.replicas or len(look.totals.fresh) < len(signals.replicas):
+        return False
+    oldest = now - policy.tuning.stale_scrapes * policy.scrape_seconds
+    for replica, known in look.looked:
+        sample = replica.sample
+        if known is None or sample is None or known.sample.time != sample.time or sample.time <= oldest:
+            return False
+    return True
 
 
 def _counted(policy: Policy, ledger: Ledger, windows: Windows, signals: Signals, now: float) -> Looked:

@@ -160,6 +160,8 @@ class Increment(NamedTuple):
 
     rise: float
     level: float
+    per_root: float
+    """The rise over the square root of the level."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -209,10 +211,10 @@ class Totals:
 class Look:
     """What was found at the last look. The same replicas, with nothing new of them, need no second one for a while."""
 
+    looked: tuple[tuple[Replica, Seen | None], ...]
+    """Those that carry requests, with what is known of them."""
     replicas: tuple[Replica, ...]
     totals: Totals
-    until: float
-    """When one of the samples gets too old."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -35,9 +35,10 @@ REAL_COLUMNS = 8
 # Of `clock`: the time, and what the loop needs of the physics.
 NOW, SLOTS, KV_TOKENS, STEP, STEP_EACH = range(5)
 CLOCK_SIZE = 5
-# Of `counts`: next arrival, events so far and in the heap, held requests and their queue, routing, workers, ended requests.
-NEXT, SEQUENCE, HEAP, HELD, HELD_HEAD, HELD_TAIL, ROUTING, WORKERS, ENDED_REQUESTS = range(9)
-COUNT_SIZE = 9
+# Of `counts`: next arrival, events so far and in the heap, held requests and their queue, routing, workers, ended requests,
+# and replicas that are gone and still among the live ones.
+NEXT, SEQUENCE, HEAP, HELD, HELD_HEAD, HELD_TAIL, ROUTING, WORKERS, ENDED_REQUESTS, JUST_GONE = range(10)
+COUNT_SIZE = 10
 VOID_EVENT = 0
 REPLICAS_MOST, REQUESTS_MOST = 1 << 24, 1 << 32
 """How an event is packed into one number: kind, replica and request, the last two plus one, so that there can be none."""
@@ -311,6 +312,7 @@ def end(of: Arrays, k: int, time: float) -> None:
     queued, preparing = whole[k, WAITING], whole[k, PREPARING] - whole[k, BUSY_WORKERS]
     whole[k, LIFE] = GONE
     of.real[k, ENDED] = time
+    of.counts[JUST_GONE] += 1
     whole[k, IN_FLIGHT] = 0
     _send_again(of, whole[k, QUEUE_HEAD], queued, time)
     _send_again(of, whole[k, DOOR_HEAD], preparing, time)
@@ -349,6 +351,7 @@ def _happen(of: Arrays, kind: int, k: int, i: int, time: float) -> None:
         if whole[k, LEAVES] and whole[k, IN_FLIGHT] == 0:
             whole[k, LIFE] = GONE
             real[k, ENDED] = time
+            of.counts[JUST_GONE] += 1
         else:
             _start(of, k, time)
     elif kind == PREPARED:

@@ -94,21 +94,22 @@ class Fleet:
         live = of.live if numbers is None else np.array(sorted(numbers), dtype=np.int64)
         whole, real = events.read(of, live)
         return [
+            # By position, since there are many: names would double the time.
             Seen(
-                number=k,
-                life=LIVES[w[e.LIFE]],
-                created=r[e.CREATED],
-                ready_at=r[e.READY_AT],
-                in_flight=w[e.IN_FLIGHT],
-                running=w[e.RUNNING],
-                waiting=w[e.WAITING],
-                kv_tokens=r[e.KV],
-                kv_usage=min(1.0, r[e.KV] / kv_tokens),
-                prompt_tokens=r[e.PROMPT_TOKENS],
-                first_tokens=w[e.FIRSTS],
-                finished=w[e.DONE],
-                images=r[e.IMAGES],
-                busy_seconds=r[e.BUSY],
+                k,
+                LIVES[w[e.LIFE]],
+                r[e.CREATED],
+                r[e.READY_AT],
+                w[e.IN_FLIGHT],
+                w[e.RUNNING],
+                w[e.WAITING],
+                r[e.KV],
+                min(1.0, r[e.KV] / kv_tokens),
+                r[e.PROMPT_TOKENS],
+                w[e.FIRSTS],
+                w[e.DONE],
+                r[e.IMAGES],
+                r[e.BUSY],
             )
             for k, w, r in zip(live.tolist(), whole.tolist(), real.tolist(), strict=True)
         ]
@@ -166,9 +167,9 @@ class Fleet:
     # -- rooms ---------------------------------------------------------------------------------------------------------
     def _forget_gone(self) -> None:
         of = self._arrays
-        there = of.whole[of.live, events.LIFE] != Life.GONE
-        if not there.all():
-            self._arrays = of._replace(live=of.live[there])
+        if of.counts[events.JUST_GONE]:
+            of.counts[events.JUST_GONE] = 0
+            self._arrays = of._replace(live=of.live[of.whole[of.live, events.LIFE] != Life.GONE])
 
     def _new_row(self) -> int:
         of, k = self._arrays, self._rows
