@@ -167,6 +167,7 @@ def _hanging(marker: Path) -> Object:
 
 def test_a_signal_ends_the_start_at_any_moment(own_plane: ControlPlane, tmp_path: Path) -> None:
     own_plane.install_crd(CRD)
+    operator_kubeconfig(own_plane)  # installs what all of them need, once
     with socket.create_server(("127.0.0.1", 0)) as silent:
         moments = [
             Moment("first"),

@@ -158,7 +158,8 @@ class Neighbours:
             await asyncio.sleep(pause)
             return
         try:
-            await asyncio.wait_for(self._lease.acquired.wait(), pause)
+            async with asyncio.timeout(pause):
+                await self._lease.acquired.wait()
         except TimeoutError:
             return
 

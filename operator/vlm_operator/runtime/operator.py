@@ -193,7 +193,8 @@ class Operator:
         while before < len(self._taken) < wanted:
             before = len(self._taken)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._all_taken.wait(), WATCHES_LIST_WITHIN)
+                async with asyncio.timeout(WATCHES_LIST_WITHIN):
+                    await self._all_taken.wait()
         return len(self._taken) == wanted
 
     def _found(self) -> None:
@@ -280,7 +281,8 @@ async def run(settings: Settings, catalogue: Catalogue) -> None:
     while not stop.is_set():
         log.warning("starts again")
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), RESTART_AFTER)
+            async with asyncio.timeout(RESTART_AFTER):
+                await stop.wait()
             break
         await _unless(stop, _serve(settings, catalogue, stop, again=True))
     log.info("stopped")
