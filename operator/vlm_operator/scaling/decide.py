@@ -7,7 +7,7 @@ from vlm_operator.scaling import corroborate, hpa, pace, trust, wording
 from vlm_operator.scaling.bounds import bounds_of, standby_of
 from vlm_operator.scaling.capacity import assumptions
 from vlm_operator.scaling.decision import Candidate, Decision, Limit, Reason
-from vlm_operator.scaling.observe import observe
+from vlm_operator.scaling.observe import observe, with_held
 from vlm_operator.scaling.policy import Policy
 from vlm_operator.scaling.proposal import Proposal
 from vlm_operator.scaling.schedules import floor_of
@@ -28,6 +28,7 @@ def decide(policy: Policy, state: State, signals: Signals, now: float) -> tuple[
     the replicas that go finish their requests first.
     """
     state, totals = observe(policy, state, signals, now)
+    totals = with_held(totals, signals.held)
     proposal = _proposal(policy, state, totals, signals, now)
     state = _remembered(policy, state, proposal, signals.size, now)
     windows = state.windows
@@ -106,7 +107,7 @@ def _by_work(
 ) -> Proposal:
     if totals.blind or not state.windows.lane.rates:
         return _unmeasured(policy, state, totals, signals.size, candidates, now=now)
-    stages = counting = stages_of(policy, state, totals, signals.held)
+    stages = counting = stages_of(policy, state, totals)
     candidates = corroborate.corroborated(policy, candidates, stages, totals.ready)
     if corroborate.gpus_idle(policy, signals, totals, now):
         counting = tuple(stage for stage in stages if stage.name is Reason.FRONT_END)

@@ -12,13 +12,14 @@ from vlm_operator.scaling.capacity import able
 from vlm_operator.scaling.decision import Flaw
 from vlm_operator.scaling.intervals import SHORTEST_SCRAPES, Ledger, front_end_of
 from vlm_operator.scaling.policy import Policy
-from vlm_operator.scaling.reading import WHOLE, judged
+from vlm_operator.scaling.reading import HELD, MOST_REQUESTS, WHOLE, judged, quality_of
 from vlm_operator.scaling.signals import Phase, Quality, Replica, Signals
-from vlm_operator.scaling.state import Learned, Look, Seen, State, Totals, Windows
+from vlm_operator.scaling.state import Look, Seen, State, Totals, Windows
 
 NEEDED = frozenset({"running", "waiting", "kv_usage", "prompt_tokens", "counters"})
 NEEDED_WITH_IMAGES = NEEDED | {"in_flight", "images"}
 """Figures without which an estimate is too low: of the front end only where it has work."""
+FRONT_END = "front_end"
 Looked = list[tuple[Replica, Seen | None]]
 _GOING = (Phase.READY, Phase.DRAINING)
 
@@ -43,10 +44,22 @@ def observe(policy: Policy, state: State, signals: Signals, now: float) -> tuple
     totals = _totals(policy, looked, can, now)
     seen = {replica.uid: known for replica, known in looked if known is not None} | _waiting(signals)
     windows = replace(windows, since=now if windows.since is None else windows.since, seen=seen, mix=mix)
+    state = State(learned=learned, windows=windows)
     if bin_of(policy, now) != windows.bin:
-        windows, learned = _closed(policy, windows, learned, totals, now, learning=learning)
-    windows = replace(windows, look=Look(replicas=signals.replicas, looked=tuple(looked), totals=totals))
-    return State(learned=learned, windows=windows), totals
+        state = _closed(policy, state, looked, totals, now, learning=learning)
+    look = Look(replicas=signals.replicas, looked=tuple(looked), totals=totals)
+    return State(learned=state.learned, windows=replace(state.windows, look=look)), totals
+
+
+def with_held(totals: Totals, held: float) -> Totals:
+    """With the requests that wait before the replicas."""
+    if held == 0:
+        return totals
+    quality = quality_of(held, MOST_REQUESTS)
+    if quality is Quality.FINE:
+        return replace(totals, held=held)
+    flaw = Flaw(signal=HELD, quality=quality, count=0)
+    return replace(totals, incomplete=totals.incomplete + 1, flaws=(*totals.flaws, flaw))
 
 
 def _holds(policy: Policy, look: Look, signals: Signals, now: float) -> bool:
@@ -92,6 +105,7 @@ def _totals(policy: Policy, looked: Looked, can: Able, now: float) -> Totals:
     flaws: Counter[tuple[str, Quality]] = Counter()
     needed = NEEDED_WITH_IMAGES if can.images > 0 else NEEDED
     fresh, ready, unread, incomplete, newest = [], 0, 0, 0, -inf
+    carrying, gaps = 0, Counter[str]()
     running = waiting = front_end = kv_caches = 0.0
     for replica, known in looked:
         serves = replica.phase is ready_phase
@@ -106,6 +120,11 @@ def _totals(policy: Policy, looked: Looked, can: Able, now: float) -> Totals:
                 flaws[WHOLE, _why_unread(replica, known, now + policy.scrape_seconds)] += 1
             continue
         sample = known.sample
+        carrying += 1
+        if known.flaws:
+            gaps.update(name for name, _ in known.flaws)
+        if known.front_end is None:
+            gaps[FRONT_END] += 1
         running += sample.running or 0.0
         waiting += sample.waiting or 0.0
         front_end += known.front_end or 0.0
@@ -115,19 +134,29 @@ def _totals(policy: Policy, looked: Looked, can: Able, now: float) -> Totals:
             if known.flaws:
                 flaws.update(known.flaws)
                 incomplete += any(name in needed for name, _ in known.flaws)
+    filled = partial(_filled, carrying=carrying, unread=unread, gaps=gaps)
     return Totals(
         able=can,
         ready=ready,
         unread=unread,
         incomplete=unread + incomplete,
         newest=None if newest == -inf else newest,
-        running=running,
-        waiting=waiting,
-        front_end=front_end,
-        kv_caches=kv_caches,
+        running=filled(running, "running"),
+        waiting=filled(waiting, "waiting"),
+        front_end=filled(front_end, FRONT_END),
+        kv_caches=filled(kv_caches, "kv_usage"),
         flaws=tuple(Flaw(signal=name, quality=quality, count=count) for (name, quality), count in flaws.items()),
         fresh=tuple(fresh),
     )
+
+
+def _filled(total: float, name: str, *, carrying: int, unread: int, gaps: Counter[str]) -> float:
+    """A sum over all replicas: those of which it is not known are taken for the mean of the others.
+
+    None of them counts as idle: an engine that does not answer may be the one with the most to do.
+    """
+    known = carrying - gaps[name]
+    return total * (carrying + unread) / known if known else total
 
 
 def _why_unread(replica: Replica, known: Seen | None, future: float) -> Quality:
@@ -139,23 +168,30 @@ def _why_unread(replica: Replica, known: Seen | None, future: float) -> Quality:
     return Quality.STALE if known is not None else Quality.MISSING
 
 
-def _closed(
-    policy: Policy, windows: Windows, learned: Learned, totals: Totals, now: float, *, learning: bool
-) -> tuple[Windows, Learned]:
+def _closed(policy: Policy, state: State, looked: Looked, totals: Totals, now: float, *, learning: bool) -> State:
     """A bin is over: the load of the fleet is what its replicas had at their last samples that are new enough."""
+    windows, learned = state.windows, state.learned
     oldest = now - policy.tuning.stale_scrapes * policy.scrape_seconds
-    fresh = [known for known in windows.seen.values() if known.sample.time >= oldest and known.lane_rate is not None]
-    if not fresh:
-        return windows, learned
+    fresh = [known for _, known in looked if known is not None and known.sample.time >= oldest]
+    tokens = _of_all([known.lane_rate for known in fresh], totals.unread)
+    if tokens is None:
+        return state
     number, can = bin_of(policy, now), totals.able
     count = 1 if windows.bin is None else max(1, number - windows.bin)
     further = partial(extended, policy=policy, horizon_seconds=can.horizon_seconds, count=count)
-    lane = further(windows.lane, capacity=can.lane, rate=sum(known.lane_rate or 0.0 for known in fresh))
-    images = sum(known.image_rate or 0.0 for known in fresh)
-    front_end = further(windows.front_end, capacity=can.images, rate=images)
+    lane = further(windows.lane, capacity=can.lane, rate=tokens)
+    images = _of_all([known.image_rate for known in fresh], totals.unread)
+    front_end = further(windows.front_end, capacity=can.images, rate=images or 0.0)
     mix = replace(windows.mix, unevenness=feedback.unevenness(policy, windows.mix.unevenness, totals.fresh))
     late = feedback.late_shares(policy, can, lane, mix, totals.fresh)
     if late is not None and learning:
         gains = feedback.moved(policy, feedback.gains_of(policy, learned), late, lane)
         learned = replace(learned, gains=gains, until=now)
-    return replace(windows, bin=number, mix=mix, lane=lane, front_end=front_end, late=late), learned
+    windows = replace(windows, bin=number, mix=mix, lane=lane, front_end=front_end, late=late)
+    return State(learned=learned, windows=windows)
+
+
+def _of_all(rates: list[float | None], unread: int) -> float | None:
+    """The same of rates that may not be known; None where none of them is."""
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) * (len(rates) + unread) / len(known) if known else None

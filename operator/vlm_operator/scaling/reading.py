@@ -14,8 +14,8 @@ MOST_COUNTED = 1e15
 """More cannot be: a replica holds thousands of requests, and a counter of doubles is exact up to there."""
 _MOST = {"running": MOST_REQUESTS, "waiting": MOST_REQUESTS, "in_flight": MOST_REQUESTS, "kv_usage": 1.0}
 _FIGURES = tuple(figure.name for figure in fields(Sample) if figure.name != "time")
-WHOLE = "sample"
-"""Name of the flaw of a sample as a whole."""
+WHOLE, HELD = "sample", "held"
+"""Names of the flaws of a sample as a whole, and of the requests that wait before the replicas."""
 
 
 def quality_of(value: float | None, most: float) -> Quality:

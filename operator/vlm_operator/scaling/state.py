@@ -188,13 +188,16 @@ class Totals:
     unread: int
     """Of those, the ones without a sample that is new enough."""
     incomplete: int
-    """Of those, the ones without a sample, or with figures missing in it that an estimate of the work needs."""
+    """Of those, the ones without a sample, or with figures missing in it that an estimate of the work needs; one more
+    where the requests before the replicas cannot be told."""
     newest: float | None
     """Time of the newest sample."""
     running: float
     waiting: float
     front_end: float
     """Requests in the front ends."""
+    held: float = 0.0
+    """Requests that wait before the replicas."""
     kv_caches: float
     """KV caches in use, in whole ones."""
     flaws: tuple[Flaw, ...]

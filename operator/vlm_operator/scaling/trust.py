@@ -16,10 +16,8 @@ def freeze(
     policy: Policy, state: State, totals: Totals, candidates: tuple[Candidate, ...], *, down_seconds: float, now: float
 ) -> Reason | None:
     """Why nothing may scale down now; None when it may."""
-    if policy.work_based:
-        too_many = totals.incomplete > policy.tuning.partial_share * totals.ready
-        if too_many or any(one.replicas is None for one in candidates):
-            return Reason.PARTIAL
+    if policy.work_based and (totals.incomplete or any(one.replicas is None for one in candidates)):
+        return Reason.PARTIAL
     return None if complete(policy, state, down_seconds=down_seconds, now=now) else Reason.REBUILDING
 
 

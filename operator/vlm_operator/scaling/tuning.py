@@ -45,8 +45,6 @@ class Tuning:
     """Of the slots and of the KV cache: how far they are to be filled."""
     stale_scrapes: float = 2.5
     """A sample older than that many scrapes counts as missing."""
-    partial_share: float = 0.2
-    """Where more of the ready replicas are not read, nothing scales down."""
     blind_seconds: float = 180.0
     """After that time without any sample, the floor is what was needed at nearly all times of the history."""
     blind_quantile: float = 0.95

@@ -26,7 +26,7 @@ def sentence(
 ) -> str:
     """What the decision is and what led to it."""
     parts = [_basis(proposal), *(LIMITS[limit.name].format(after=limit.after) for limit in limits)]
-    parts += [f"{flaw.signal} is {_words(flaw.quality)} at {flaw.count}" for flaw in flaws[:3]]
+    parts += [_flaw(flaw) for flaw in flaws[:3]]
     unread = (one for one in proposal.candidates if one.quality is not Quality.FINE)
     parts += [f"{one.name} is {_words(one.quality)}" for one in unread]
     if front_end_bound:
@@ -46,6 +46,10 @@ def _basis(proposal: Proposal) -> str:
     if proposal.reason is Reason.WARMING_UP:
         return "nothing was measured yet, so that the size stays"
     return "there is nothing to do"
+
+
+def _flaw(flaw: Flaw) -> str:
+    return f"{flaw.signal} is {_words(flaw.quality)}" + (f" at {flaw.count}" if flaw.count else "")
 
 
 def _stage(stage: Stage) -> str:

@@ -16,11 +16,11 @@ DRAIN_LEAST_SECONDS, DRAIN_MOST_SECONDS = 15.0, 60.0
 """In which a queue is to be worked off: about as long as a replica takes to start, within these."""
 
 
-def stages_of(policy: Policy, state: State, totals: Totals, held: float) -> tuple[Stage, ...]:
+def stages_of(policy: Policy, state: State, totals: Totals) -> tuple[Stage, ...]:
     """The stages that could be measured; the lane is the first of them."""
     windows, able, mix = state.windows, totals.able, state.windows.mix
     gains, late = gains_of(policy, state.learned), windows.late or (None, None)
-    queued = (totals.waiting + totals.front_end + held) * mix.tokens_per_request
+    queued = (totals.waiting + totals.front_end + totals.held) * mix.tokens_per_request
     lane = _queue(policy, totals, windows.lane, Reason.LANE, able.lane, queued, gains[0], late[0])
     found = [lane]
     if able.images > 0:

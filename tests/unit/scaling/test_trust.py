@@ -125,15 +125,25 @@ def test_busy_gpus_alone_raise_nothing_where_the_engines_cannot_be_read() -> Non
     assert decisions[-1].replicas == 4
 
 
-def test_one_silent_replica_of_ten_freezes_nothing_and_three_do() -> None:
-    for silent, frozen in ((1, False), (3, True)):
-        fleet, state, now = settled(size=10)
-        fleet.silent = frozenset(range(silent))
-        decisions, _ = run(POLICY, fleet, seconds=60, state=state, start=now)
-        assert (decisions[-1].replicas == 10) is frozen
-        assert [(flaw.signal, flaw.quality, flaw.count) for flaw in decisions[-1].flaws] == [
-            ("sample", Quality.STALE, silent)
-        ]
+@pytest.mark.parametrize(("size", "silent"), [(5, 1), (10, 3), (23, 4)])
+def test_replicas_that_are_not_read_count_as_the_others_do_and_nothing_scales_down(size: int, silent: int) -> None:
+    fleet, state, now = settled(size=size, load=size * 2500.0)
+    before = state.windows.lane.rates[-1]
+    fleet.silent = frozenset(range(silent))
+    decisions, state = run(POLICY, fleet, seconds=3900, load=lambda _: size * 2500.0, state=state, start=now)
+    assert min(sizes(decisions[9:])) >= size
+    assert state.windows.lane.rates[-1] == pytest.approx(before)
+    assert [(flaw.signal, flaw.quality, flaw.count) for flaw in decisions[-1].flaws] == [
+        ("sample", Quality.STALE, silent)
+    ]
+
+
+def test_one_silent_replica_of_a_fleet_that_is_too_large_freezes_scaling_down() -> None:
+    fleet, state, now = settled(size=10)
+    fleet.silent = frozenset({3})
+    decisions, _ = run(POLICY, fleet, seconds=600, state=state, start=now)
+    assert decisions[-1].replicas == 10
+    assert decisions[-1].limits[0].name == Reason.PARTIAL
 
 
 def test_with_some_replicas_silent_the_others_still_scale_up() -> None:
@@ -260,3 +270,20 @@ BROKEN: list[Any] = [
 @pytest.mark.parametrize("stored", BROKEN)
 def test_what_cannot_be_read_of_it_is_learned_anew(stored: dict[str, Any]) -> None:
     assert Learned.from_json(stored) == Learned()
+
+
+@pytest.mark.parametrize(
+    ("held", "quality"),
+    [
+        (float("nan"), Quality.NOT_A_NUMBER),
+        (float("inf"), Quality.NOT_A_NUMBER),
+        (-3.0, Quality.NEGATIVE),
+        (1e12, Quality.IMPOSSIBLE),
+    ],
+)
+def test_requests_before_the_replicas_that_cannot_be_told_freeze_scaling_down(held: float, quality: Quality) -> None:
+    fleet, state, now = settled()
+    decision, _ = decide(POLICY, state, replace(fleet.seen(now, 8000), held=held), now)
+    assert decision.replicas == fleet.size
+    assert decision.limits[0].name == Reason.PARTIAL
+    assert [(flaw.signal, flaw.quality) for flaw in decision.flaws] == [("held", quality)]
