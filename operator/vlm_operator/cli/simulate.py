@@ -74,7 +74,28 @@ def _read(
     findings = findings_that_count(judged)
     if judged.spec is None or any(finding.severity == "Error" for finding in findings):
         return judged.spec, findings
-    return _sized(judged, judged.spec), (*findings, *_not_to_simulate(judged.spec, options))
+    unusable = tuple(_not_to_simulate(judged.spec, options))
+    if unusable:
+        return judged.spec, (*findings, *unusable)
+    spec, left_out = _without_custom_targets(judged.spec)
+    return _sized(judged, spec), (*findings, *left_out, *_not_to_simulate(spec, options))
+
+
+def _without_custom_targets(spec: VLMDeploymentSpec) -> tuple[VLMDeploymentSpec, tuple[Finding, ...]]:
+    """The spec without targets on metrics that a trace tells nothing of, and a word about them."""
+    scaling = spec.scaling
+    if scaling is None or scaling.targets is None or not scaling.targets.custom:
+        return spec, ()
+    names = ", ".join(custom.name for custom in scaling.targets.custom)
+    left_out = Finding(
+        reason=INVALID_FIELD,
+        severity="Warning",
+        field="spec.scaling.targets.custom",
+        message=f"is left out ({names}): a trace tells nothing of metrics of one's own",
+        advice="try these targets in a cluster with mode: Advisory",
+    )
+    kept = scaling.targets.model_copy(update={"custom": []})
+    return spec.model_copy(update={"scaling": scaling.model_copy(update={"targets": kept})}), (left_out,)
 
 
 def _sized(judged: Judgement, spec: VLMDeploymentSpec) -> VLMDeploymentSpec:

@@ -19,8 +19,9 @@ from vlm_operator.replicas.reading import read_revision
 from vlm_operator.scaling import signals
 from vlm_operator.scaling.decide import decide
 from vlm_operator.scaling.policy import Policy
-from vlm_operator.scaling.signals import Phase, Sample, Signals
+from vlm_operator.scaling.signals import Gauge, Phase, Sample, Signals
 from vlm_operator.scaling.state import NEW
+from vlm_operator.simulator.duty import DutyCycles
 from vlm_operator.simulator.fleet import Fleet
 from vlm_operator.simulator.scraping import Scraper
 from vlm_operator.simulator.view import Life, Seen
@@ -56,6 +57,7 @@ class Operated:
         """By number."""
         self._read: dict[int, signals.Replica] = {}
         """What the scaling knows of them."""
+        self._duty = DutyCycles()
         self._seen: tuple[signals.Replica, ...] | None = None
         """The same, as it was given to the scaling last; None: it has changed since."""
         self._counts: list[int] = []
@@ -104,6 +106,7 @@ class Operated:
 
     def _take_in(self) -> None:
         time, self._seen = BEGINNING + self._taken_at, None
+        shares = self._duty.shares(self._scraper.taken, time)
         for seen in self._scraper.taken:
             known = self._read.get(seen.number)
             if known is not None:
@@ -113,6 +116,7 @@ class Operated:
                     created_at=known.created_at,
                     ready_at=known.ready_at,
                     sample=_sample(seen, time),
+                    gpu=Gauge(time=time, value=shares.get(seen.number)),
                 )
 
     @property
@@ -253,6 +257,7 @@ class Operated:
             created_at=pod.created_at,
             ready_at=pod.ready_since,
             sample=before.sample if before is not None else None,
+            gpu=before.gpu if before is not None else None,
         )
 
     def _forget(self, number: int) -> None:

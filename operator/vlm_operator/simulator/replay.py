@@ -62,12 +62,15 @@ def replay(
 ) -> Result:
     """Replay a trace under a policy by name: `work-based` or `targets` of the operator, or one of `peers.registry`.
 
-    `spec` gives bounds, pool, targets and the rest of spec.scaling; `replicas` the size to start with, which is loaded when
-    the trace begins. `progress` is called now and then with the seconds of the trace that are done. Raises PolicyError where
-    the spec cannot be followed and SettingsError where there is no policy of that name.
+    `spec` gives bounds, pool, targets and the rest of spec.scaling; `replicas` the size to start with, within bounds, which
+    is loaded when the trace begins. `static:N` has its own size, whatever the bounds. `progress` is called now and then
+    with the seconds of the trace that are done. Raises PolicyError where the spec cannot be followed and SettingsError
+    where there is no policy of that name.
     """
     wanted = spec or default_spec()
+    least, most = bounds_of(wanted)
     start = replicas or (wanted.replicas if spec is not None else starting_size(trace, physics))
+    start = min(most, max(least, start))
     if policy in {WORK_BASED, TARGETS}:
         rules = policy_for(wanted, policy, physics, scrape_seconds=scrape_seconds)
 
@@ -106,11 +109,16 @@ def engine_of(trace: Trace, physics: Physics) -> Engine:
 
 def deployed(fleet: Fleet, scraper: Scraper, peer: Peer, spec: VLMDeploymentSpec, *, start: int) -> Deployment:
     """A Deployment under a policy, with as many replicas as it starts with."""
-    scaling = spec.scaling
     for _ in range(start):
         fleet.start(loaded=True)
-    least = (scaling.min_replicas if scaling else None) or 1
-    return Deployment(fleet, scraper, peer, least=least, most=scaling.max_replicas if scaling else MOST_REPLICAS)
+    least, most = (start, start) if isinstance(peer, Static) else bounds_of(spec)
+    return Deployment(fleet, scraper, peer, least=least, most=most)
+
+
+def bounds_of(spec: VLMDeploymentSpec) -> tuple[int, int]:
+    """Fewest and most replicas."""
+    scaling = spec.scaling
+    return ((scaling.min_replicas or 1), scaling.max_replicas) if scaling else (1, MOST_REPLICAS)
 
 
 def run(

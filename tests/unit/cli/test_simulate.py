@@ -396,6 +396,23 @@ def test_warnings_about_a_spec_are_told_and_it_goes_on(run: Any, replayed: list[
     assert err.startswith("Warning: spec.parallelism.tensor: ")
 
 
+CUSTOM = {"custom": [{"name": "tokens", "query": "sum(tokens)", "target": "10"}]}
+
+
+def test_targets_on_metrics_of_ones_own_are_left_out_with_a_warning(run: Any, replayed: list[dict[str, Any]]) -> None:
+    deploy(scaling=TARGETS | {"targets": {"queueDepth": 4} | CUSTOM})
+    code, _, err = run("-f", "vlmd.yaml")
+    assert (code, replayed[0]["spec"].scaling.targets.custom) == (ACCEPTED, [])
+    assert err.startswith("Warning: spec.scaling.targets.custom: is left out (tokens): ")
+
+
+def test_targets_on_nothing_but_metrics_of_ones_own_are_refused(run: Any, replayed: list[dict[str, Any]]) -> None:
+    deploy(scaling=TARGETS | {"targets": CUSTOM})
+    code, _, err = run("-f", "vlmd.yaml")
+    assert (code, replayed) == (REFUSED, [])
+    assert "spec.scaling.policy: is Targets and there is no target" in err
+
+
 # -- surroundings ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("missing", "options", "said"),

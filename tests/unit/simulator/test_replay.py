@@ -118,6 +118,32 @@ def test_static_replicas_stay() -> None:
     assert result.replica_seconds == pytest.approx(6 * UP_AND_DOWN.seconds)
 
 
+def test_static_replicas_stay_whatever_the_bounds() -> None:
+    bounded = spec(scaling={"minReplicas": 2, "maxReplicas": 4})
+    for size in (1, 6):
+        assert set(replay(UP_AND_DOWN, PHYSICS, f"static:{size}", spec=bounded).series.serving.tolist()) == {size}
+
+
+@pytest.mark.parametrize("policy", ["work-based", "ray"])
+def test_the_size_to_start_with_is_within_bounds(policy: str) -> None:
+    for replicas, first in ((1, 2), (9, 4)):
+        bounded = spec(scaling={"minReplicas": 2, "maxReplicas": 4}, replicas=replicas)
+        assert replay(UP_AND_DOWN, PHYSICS, policy, spec=bounded).series.serving[0] == first
+
+
+def test_targets_on_the_busy_share_of_the_gpus_scale() -> None:
+    by_gpu = {"maxReplicas": 12, "policy": "Targets", "targets": {"gpuUtilization": 70}}
+    result = replay(UP_AND_DOWN, PHYSICS, "targets", spec=spec(scaling=by_gpu, replicas=2))
+    times, serving = result.series.times, result.series.serving
+    assert serving[(times > 1800) & (times < 2400)].min() >= 4
+    assert serving[-1] < serving.max()
+
+
+def test_a_target_on_busy_gpus_does_not_keep_a_fleet_from_shrinking() -> None:
+    beside = {"maxReplicas": 12, "targets": {"gpuUtilization": 90}}
+    assert replay(UP_AND_DOWN, PHYSICS, "work-based", spec=spec(scaling=beside, replicas=2)).series.serving[-1] <= 3
+
+
 def test_gpus_of_a_replica_are_those_of_the_spec() -> None:
     assert replay(UP_AND_DOWN, PHYSICS, "static:2", spec=spec(parallelism={"tensor": 4})).gpus_per_replica == 4
 

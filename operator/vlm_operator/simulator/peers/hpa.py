@@ -9,6 +9,7 @@ metric is missing, not one that is unready: 0 on the way up, and its full target
 """
 
 from dataclasses import dataclass
+from math import inf
 
 from vlm_operator.scaling import pace
 from vlm_operator.scaling.from_spec import HPA
@@ -17,6 +18,7 @@ from vlm_operator.scaling.policy import SHARES, Behavior, Policy, Signal, Target
 from vlm_operator.scaling.signals import Gauge, Phase, Replica, Sample, Signals
 from vlm_operator.scaling.state import Run, Windows
 from vlm_operator.scaling.state import Seen as Known
+from vlm_operator.simulator.duty import DutyCycles
 from vlm_operator.simulator.peers.settings import SettingsError, require_positive, require_share
 from vlm_operator.simulator.view import Seen, View
 
@@ -60,7 +62,8 @@ class Hpa:
             Target(signal=self._settings.signal, value=self._settings.target), self._settings.behavior
         )
         self._actuation = Actuation(self._settings.behavior)
-        self._duty = DutyCycles()
+        self._duty, self._read_at = DutyCycles(), -inf
+        self._shares: dict[int, float] = {}
 
     @property
     def period_seconds(self) -> float:
@@ -75,34 +78,13 @@ class Hpa:
         """What the metric asks for, before windows and pace; None: no replica has it."""
         there = {one.number for one in view.live}
         read = [one for one in view.scraped if one.number in there]
-        duty = self._duty.shares(view) if self._settings.signal is Signal.GPU_UTILIZATION else {}
-        replicas = [_replica(one, view.now, duty.get(one.number)) for one in read]
+        if view.scraped_at > self._read_at:
+            self._read_at, self._shares = view.scraped_at, self._duty.shares(view.scraped, view.scraped_at)
+        replicas = [_replica(one, view.now, self._shares.get(one.number)) for one in read]
         replicas += [_silent(number) for number in range(view.size - len(read))]
         known = {one.uid: Known(sample=one.sample) for one in replicas if one.sample is not None}
         signals = Signals(size=view.size, replicas=tuple(replicas))
         return candidates_of(self._policy, signals, known, view.now)[0].replicas
-
-
-class DutyCycles:
-    """Share of the time between the last two scrapes in which each GPU worked on anything (DCGM_FI_DEV_GPU_UTIL)."""
-
-    def __init__(self) -> None:
-        self._busy: dict[int, float] = {}
-        self._read_at = float("-inf")
-        self._shares: dict[int, float] = {}
-
-    def shares(self, view: View) -> dict[int, float]:
-        """By number; a replica that was scraped only once has none."""
-        if view.scraped_at > self._read_at:
-            passed = view.scraped_at - self._read_at
-            self._shares = {
-                one.number: min(1.0, (one.busy_seconds - self._busy[one.number]) / passed)
-                for one in view.scraped
-                if one.number in self._busy
-            }
-            self._busy = {one.number: one.busy_seconds for one in view.scraped}
-            self._read_at = view.scraped_at
-        return self._shares
 
 
 class Actuation:

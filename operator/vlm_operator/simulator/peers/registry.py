@@ -222,6 +222,8 @@ FAMILIES: tuple[Family, ...] = (
 """Those that scale, in the order in which they are shown."""
 
 STATIC = "static"
+MOST_STATIC = 1000
+"""Replicas; a fleet of more is beyond what is simulated."""
 _BY_NAME = {family.name: family for family in FAMILIES}
 
 
@@ -264,8 +266,10 @@ def variants(name: str) -> tuple[Variant, ...]:
 
 
 def _static(spelled: str, value: str) -> Factory:
-    if not value.isdecimal() or int(value) < 1:
-        raise SettingsError(f"the policy {spelled!r} needs a number of replicas from 1 on, such as {STATIC}:3")
+    if not (value.isascii() and value.isdecimal() and 1 <= int(value[:12]) <= MOST_STATIC):
+        raise SettingsError(
+            f"the policy {spelled!r} needs a number of replicas from 1 to {MOST_STATIC}, such as {STATIC}:3"
+        )
     settings = StaticSettings(replicas=int(value))
     return lambda _: Static(settings)
 

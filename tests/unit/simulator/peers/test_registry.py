@@ -75,9 +75,11 @@ def test_each_peer_has_as_many_settings_as_the_others() -> None:
         ("ray:two", "the policy 'ray:two' needs a number greater than 0 after the colon"),
         ("ray:0", "the policy 'ray:0' needs a number greater than 0 after the colon"),
         ("ray:inf", "the policy 'ray:inf' needs a number greater than 0 after the colon"),
-        ("static", "the policy 'static' needs a number of replicas from 1 on, such as static:3"),
-        ("static:0", "the policy 'static:0' needs a number of replicas from 1 on"),
-        ("static:2.5", "the policy 'static:2.5' needs a number of replicas from 1 on"),
+        ("static", "the policy 'static' needs a number of replicas from 1 to 1000, such as static:3"),
+        ("static:0", "the policy 'static:0' needs a number of replicas from 1 to 1000"),
+        ("static:1001", "the policy 'static:1001' needs a number of replicas from 1 to 1000"),
+        ("static:" + "9" * 5000, "needs a number of replicas from 1 to 1000"),
+        ("static:2.5", "the policy 'static:2.5' needs a number of replicas from 1 to 1000"),
     ],
 )
 def test_names_that_there_are_not(spelled: str, message: str) -> None:
