@@ -64,7 +64,9 @@ def _increment(rates: tuple[float, ...], horizon: int, policy: Policy) -> Increm
     most = work = 0.0
     for number, rate in enumerate(rates[start:], start=1):
         work += rate * seconds
-        most = max(most, work / (number * seconds + wait))
+        # This runs for every bin up to the horizon, at every scrape; max() would double the time.
+        if (needed := work / (number * seconds + wait)) > most:
+            most = needed
     rise = most - before
     return Increment(rise=rise, level=before, per_root=rise / sqrt(before) if before > 0 else 0.0)
 

@@ -27,10 +27,9 @@ _GOING = (Phase.READY, Phase.DRAINING)
 def observe(policy: Policy, state: State, signals: Signals, now: float) -> tuple[State, Totals]:
     """Take in what is new, and add up what there is."""
     windows, learned = state.windows, state.learned
-    look = windows.look
-    if look is not None and bin_of(policy, now) == windows.bin and _holds(policy, look, signals, now):
-        return state, look.totals
-    learning = now > learned.until
+    look, learning = windows.look, now > learned.until
+    if look is not None and _holds(policy, look, signals, now):
+        return _closed(policy, state, look, now, learning=learning), look.totals
     if learned.since is None:
         learned = replace(learned, since=now)
     can, mix = able(policy, learned), windows.mix
@@ -43,12 +42,10 @@ def observe(policy: Policy, state: State, signals: Signals, now: float) -> tuple
             can = able(policy, learned)
     totals = _totals(policy, looked, can, now)
     seen = {replica.uid: known for replica, known in looked if known is not None} | _waiting(signals)
-    windows = replace(windows, since=now if windows.since is None else windows.since, seen=seen, mix=mix)
-    state = State(learned=learned, windows=windows)
-    if bin_of(policy, now) != windows.bin:
-        state = _closed(policy, state, looked, totals, now, learning=learning)
     look = Look(replicas=signals.replicas, looked=tuple(looked), totals=totals)
-    return State(learned=state.learned, windows=replace(state.windows, look=look)), totals
+    since = now if windows.since is None else windows.since
+    state = State(learned=learned, windows=replace(windows, since=since, seen=seen, mix=mix, look=look))
+    return _closed(policy, state, look, now, learning=learning), totals
 
 
 def with_held(totals: Totals, held: float) -> Totals:
@@ -168,11 +165,13 @@ def _why_unread(replica: Replica, known: Seen | None, future: float) -> Quality:
     return Quality.STALE if known is not None else Quality.MISSING
 
 
-def _closed(policy: Policy, state: State, looked: Looked, totals: Totals, now: float, *, learning: bool) -> State:
-    """A bin is over: the load of the fleet is what its replicas had at their last samples that are new enough."""
-    windows, learned = state.windows, state.learned
+def _closed(policy: Policy, state: State, look: Look, now: float, *, learning: bool) -> State:
+    """Where a bin is over: the load of the fleet is what its replicas had at their last samples that are new enough."""
+    windows, learned, totals = state.windows, state.learned, look.totals
+    if bin_of(policy, now) == windows.bin:
+        return state
     oldest = now - policy.tuning.stale_scrapes * policy.scrape_seconds
-    fresh = [known for _, known in looked if known is not None and known.sample.time >= oldest]
+    fresh = [known for _, known in look.looked if known is not None and known.sample.time >= oldest]
     tokens = _of_all([known.lane_rate for known in fresh], totals.unread)
     if tokens is None:
         return state
