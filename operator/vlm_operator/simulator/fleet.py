@@ -1,6 +1,5 @@
 """The replicas of one deployment in simulated time: started, promoted, drained, ended and read as pods are."""
 
-from collections.abc import Iterable
 from math import inf
 
 import numpy as np
@@ -88,11 +87,10 @@ class Fleet:
         counts: list[int] = np.bincount(lives, minlength=len(Life)).tolist()
         return counts
 
-    def seen(self, numbers: Iterable[int] | None = None) -> list[Seen]:
-        """All replicas that exist, or those with the given numbers, the oldest first."""
+    def seen(self) -> list[Seen]:
+        """All replicas that exist, the oldest first."""
         of, e, kv_tokens = self._arrays, events, self.physics.kv_tokens
-        live = of.live if numbers is None else np.array(sorted(numbers), dtype=np.int64)
-        whole, real = events.read(of, live)
+        whole, real = events.read(of, of.live)
         return [
             # By position, since there are many: names would double the time.
             Seen(
@@ -111,7 +109,7 @@ class Fleet:
                 r[e.IMAGES],
                 r[e.BUSY],
             )
-            for k, w, r in zip(live.tolist(), whole.tolist(), real.tolist(), strict=True)
+            for k, w, r in zip(of.live.tolist(), whole.tolist(), real.tolist(), strict=True)
         ]
 
     def replica_seconds(self) -> float:

@@ -199,9 +199,9 @@ class Operated:
             case CreatePod():
                 self._create(action, loaded=loaded)
             case SetRole():
-                self._set_role(self._number(action.patch["metadata"]["uid"]), action.role)
+                self._set_role(int(action.patch["metadata"]["uid"]), action.role)
             case Delete():
-                number = self._number(action.uid)
+                number = int(action.uid)
                 self._fleet.end(number)
                 self._forget(number)
 
@@ -263,10 +263,6 @@ class Operated:
     def _forget(self, number: int) -> None:
         del self._pods[number], self._read[number]
         self._seen = None
-
-    @staticmethod
-    def _number(uid: str) -> int:
-        return int(uid)
 
 
 def _sample(seen: Seen, time: float) -> Sample:
