@@ -171,7 +171,9 @@ def _closed(policy: Policy, state: State, look: Look, now: float, *, learning: b
     if bin_of(policy, now) == windows.bin:
         return state
     oldest = now - policy.tuning.stale_scrapes * policy.scrape_seconds
-    fresh = [known for _, known in look.looked if known is not None and known.sample.time >= oldest]
+    # Of one in its first interval nothing is known yet. It is left out: what it carries was with the others until now.
+    counted = (known for _, known in look.looked if known is not None and known.lane_rate is not None)
+    fresh = [known for known in counted if known.sample.time >= oldest]
     tokens = _of_all([known.lane_rate for known in fresh], totals.unread)
     if tokens is None:
         return state

@@ -287,3 +287,14 @@ def test_requests_before_the_replicas_that_cannot_be_told_freeze_scaling_down(he
     assert decision.replicas == fleet.size
     assert decision.limits[0].name == Reason.PARTIAL
     assert [(flaw.signal, flaw.quality) for flaw in decision.flaws] == [("held", quality)]
+
+
+def test_replicas_of_which_the_first_interval_is_unknown_do_not_count_as_the_others_do() -> None:
+    """What they carry was with the others until now: counted once more it would ask for still more replicas."""
+    fleet, state, now = settled(size=4, load=12_000.0)
+    fleet.seen(now, 12_000.0)
+    for new in range(4, 8):
+        fleet.samples[new] = replace(fleet.samples[0], prompt_tokens=5e5)
+    fleet.size = 8
+    _, state = decide(POLICY, state, fleet.seen(now, 12_000.0), now)
+    assert state.windows.lane.rates[-1] == pytest.approx(12_000.0)
