@@ -17,6 +17,8 @@ SHORTEST_SCRAPES = 0.2
 """Shorter intervals are waited out."""
 FIRST_SCRAPES = 3.0
 """A replica that got ready not longer ago began at 0."""
+MOST_START_SECONDS = 3600.0
+"""A replica that took longer waited for a GPU, and tells nothing of how long the next one takes."""
 MOST_TOKENS_PER_SECOND = 1e7
 """Of one replica. More is a fault of the counter."""
 ABOVE_SHARE, ABOVE_WEIGHT = 1.25, 0.25
@@ -122,7 +124,7 @@ class Ledger:
 
     def _learn_start(self, replica: Replica) -> None:
         ready = replica.ready_at
-        if ready is not None and ready > self.started_until and ready >= replica.created_at:
+        if ready is not None and ready > self.started_until and 0 <= ready - replica.created_at <= MOST_START_SECONDS:
             self.starts = (*self.starts, round(ready - replica.created_at))[-STARTS_KEPT:]
             self.started_until = ready
 

@@ -176,6 +176,9 @@ def test_the_start_time_is_learned_from_replicas_that_got_ready() -> None:
     book = ledger(Learned.from_json(learned.as_json()), policy)
     book.count(Replica(uid="n", phase=Phase.READY, created_at=NOON + 310, ready_at=NOON + 400), later(), None)
     assert taught(book).starts == learned.starts, "it is known from before the restart"
+    now = NOON + 20_000
+    book.count(Replica(uid="m", phase=Phase.READY, created_at=now - 18_000, ready_at=now), later(), None)
+    assert taught(book).starts == learned.starts, "it waited for a GPU"
 
 
 def test_the_start_times_of_a_growing_fleet_are_all_learned() -> None:
