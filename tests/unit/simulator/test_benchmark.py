@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.scaling.__main__ import digest
 from bench.scaling.bound import SLOT_SECONDS, Fluid, bound, schedule
 from bench.scaling.grid import LEAST, choose
 from bench.scaling.jobs import Done, Job, Runner, cost_at
@@ -115,3 +116,12 @@ def test_peers_are_tuned_to_the_cheapest_that_reaches_what_is_wanted() -> None:
     chosen = choose([done("ray:1", 0.99, 9), done("ray:2", 0.98, 5), done("ray:4", 0.97, 3)])
     assert chosen == {("ray", LEAST): "ray:2"}
     assert choose([done("hpa:1", 0.8, 9), done("hpa:2", 0.7, 5)]) == {("hpa", LEAST): "hpa:1"}
+
+
+def test_results_are_kept_for_the_same_traces_alone(tmp_path: Path) -> None:
+    trace = tmp_path / "day.csv"
+    trace.write_text("time_s\n1\n")
+    before = digest(tmp_path)
+    assert digest(tmp_path) == before
+    trace.write_text("time_s\n1\n2\n")
+    assert len({before, digest(tmp_path), digest(None)}) == 3
