@@ -309,7 +309,10 @@ OPTIONS = [
     (["--trace", "folder.png"], "folder.png is a folder; name the csv file itself"),
     (
         ["--trace", "vlmd.yaml"],
-        "vlmd.yaml, line 1, column time_s: is missing, and 'apiVersion: vlm.dev/v1alpha1' is not known; ",
+        (
+            "vlmd.yaml, line 1: columns time_s, prompt_tokens, output_tokens, images, vision_tokens are missing, "
+            "and 'apiVersion: vlm.dev/v1alpha1' is not known; "
+        ),
     ),
     (["--trace", ""], "argument --trace: expected the name of a file"),
     (["--trace", "x" * 5000], "cannot be read: file name too long"),

@@ -11,6 +11,7 @@ import numpy as np
 from vlm_operator.simulator.traces.base import Given, Loaded
 from vlm_operator.simulator.traces.gather import Gathering
 from vlm_operator.simulator.traces.table import Column, rows
+from vlm_operator.simulator.traces.times import Times
 
 
 def _moment(text: str) -> float:
@@ -19,11 +20,15 @@ def _moment(text: str) -> float:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
         raise ValueError("is not a time such as 2023-11-16 18:17:03.97") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    if seconds < 0:
+        raise ValueError("is before 1970")
+    return seconds
 
 
+TIMES = Times(column="TIMESTAMP", unit=None)
 COLUMNS = (
-    Column(name="TIMESTAMP", most=inf, read=_moment),
+    Column(name=TIMES.column, most=inf, read=_moment),
     Column(name="ContextTokens"),
     Column(name="GeneratedTokens"),
 )
@@ -32,7 +37,7 @@ COLUMNS = (
 def read(given: Given, _seed: int) -> Loaded:
     """The trace in a file, or in the only csv file of a folder. Raises TraceError."""
     source = given.one_file(".csv")
-    gathering = Gathering(source, time_column="TIMESTAMP")
+    gathering = Gathering(source, TIMES)
     for found in rows(source, COLUMNS):
         times, prompt_tokens, output_tokens = found.values.T
         none = np.zeros(len(times))

@@ -13,6 +13,14 @@ LARGEST = sys.float_info.max
 MOST = 1e9
 """Of tokens or images in one request: more is a mistake, and far from where float32 ends."""
 
+LONGEST_SHOWN = 80
+"""Characters of a text in a message."""
+
+
+def cut(text: str, most: int = LONGEST_SHOWN) -> str:
+    """What a message shows of a text: not all of it where it is long."""
+    return text if len(text) <= most else f"{text[:most]}..."
+
 
 class TraceError(ValueError):
     """Why a trace cannot be used: a sentence that begins with the name of the file."""

@@ -6,9 +6,7 @@ from numpy.typing import NDArray
 from vlm_operator.simulator.trace import Trace
 from vlm_operator.simulator.traces.base import Loaded, Source
 from vlm_operator.simulator.traces.table import Rows
-
-LONGEST_DAYS = 366
-"""A trace that is longer is more likely one whose times are in another unit."""
+from vlm_operator.simulator.traces.times import Times
 
 Column = NDArray[np.floating]
 
@@ -19,8 +17,8 @@ class Gathering:
     Requests out of order are put in order, with a notice: many gateways log a request when it ends.
     """
 
-    def __init__(self, source: Source, *, time_column: str) -> None:
-        self._source, self._time_column = source, time_column
+    def __init__(self, source: Source, written: Times) -> None:
+        self._source, self._written = source, written
         self._times = _Growing(np.dtype(np.float64))
         self._others = [_Growing(np.dtype(np.float32)) for _ in range(4)]
         self._last = 0.0
@@ -42,12 +40,12 @@ class Gathering:
             column.extend(values)
 
     def loaded(self) -> Loaded:
-        """The trace. Raises TraceError when it is too long."""
+        """The trace. Raises TraceError when its times cannot be right."""
         times, others = self._times.whole(), [column.whole() for column in self._others]
         if self._falls:
             order = np.argsort(times, kind="stable")
             times, others = times[order], [column[order] for column in others]
-        return Loaded(trace=trace_of(self._source, self._time_column, times, *others), notices=self._notices())
+        return Loaded(trace=trace_of(self._source, self._written, times, *others), notices=self._notices())
 
     def _notices(self) -> tuple[str, ...]:
         if not self._falls:
@@ -58,18 +56,13 @@ class Gathering:
         return (f"{notice}; the requests are replayed in the order of their times",)
 
 
-def trace_of(source: Source, time_column: str, times: Column, *others: Column) -> Trace:
+def trace_of(source: Source, written: Times, times: Column, *others: Column) -> Trace:
     """Columns in the order of time as a trace, whose times count from its first request. Raises TraceError.
 
     Columns that have the right type already are taken over as they are, and the times are changed in place.
     """
-    first, last = float(times[0]), float(times[-1])
-    if last - first > LONGEST_DAYS * 86400:
-        source.refuse(
-            f"goes from {first:.15g} to {last:.15g} s, {(last - first) / 86400:.0f} days; a trace may have up to "
-            f"{LONGEST_DAYS}; write times in seconds (of milliseconds: divide by 1000)",
-            column=time_column,
-        )
+    first = float(times[0])
+    written.check(source, first, float(times[-1]))
     prompt_tokens, output_tokens, images, vision_tokens = (column.astype(np.float32, copy=False) for column in others)
     return Trace(
         times=np.subtract(times, first, out=times, dtype=np.float64),

@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vlm_operator.simulator.traces.base import LARGEST, MOST, Given, Loaded, Source
+from vlm_operator.simulator.traces.base import LARGEST, MOST, Given, Loaded, Source, cut
 from vlm_operator.simulator.traces.gather import trace_of
 from vlm_operator.simulator.traces.stream import lines
 from vlm_operator.simulator.traces.table import MEND
+from vlm_operator.simulator.traces.times import Times, Unit
 
+TIMES = Times(column="timestamp", unit=Unit.MILLISECONDS)
 BLOCK_TOKENS = 512
 LEAST_TOKENS = 32
 """Of a prompt, computed whatever the cache holds."""
@@ -36,7 +38,7 @@ def read(given: Given, _seed: int) -> Loaded:
         source.refuse("holds no requests; give a line of JSON for each request")
     milliseconds, prompt_tokens, output_tokens = columns.T
     none = np.zeros(len(columns))
-    trace = trace_of(source, "timestamp", milliseconds / 1000, prompt_tokens, output_tokens, none, none)
+    trace = trace_of(source, TIMES, milliseconds / 1000, prompt_tokens, output_tokens, none, none)
     return Loaded(trace=trace)
 
 
@@ -45,13 +47,13 @@ def _requests(source: Source) -> Iterator[_Request]:
     last = 0.0
     for line, text in lines(source):
         given = _object(source, line, text)
-        milliseconds = _number(source, line, given, "timestamp", most=inf)
+        milliseconds = _number(source, line, given, TIMES.column, most=inf)
         if milliseconds < last:
             source.refuse(
                 f"{milliseconds:.15g} is earlier than {last:.15g} before it; what is in the cache depends on the order, "
                 "so sort the lines by timestamp",
                 line=line,
-                column="timestamp",
+                column=TIMES.column,
             )
         last = milliseconds
         blocks = _blocks(source, line, given)
@@ -79,13 +81,13 @@ def _number(source: Source, line: int, given: dict[str, Any], field: str, *, mos
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= min(most, LARGEST):
         rule = "a number from 0" + (f" to {most:g}" if most < inf else "")
-        source.refuse(f"{json.dumps(value)[:80]} is not {rule}; {MEND}", line=line, column=field)
+        source.refuse(f"{cut(json.dumps(value))} is not {rule}; {MEND}", line=line, column=field)
     return float(value)
 
 
 def _blocks(source: Source, line: int, given: dict[str, Any]) -> list[int]:
     value = given.get("hash_ids")
     if not isinstance(value, list) or not all(isinstance(block, int) for block in value):
-        told = "is missing" if value is None else f"{json.dumps(value)[:80]} is not a list of whole numbers"
+        told = "is missing" if value is None else f"{cut(json.dumps(value))} is not a list of whole numbers"
         source.refuse(f"{told}; {MEND}", line=line, column="hash_ids")
     return value

@@ -1,6 +1,6 @@
 """The simulator's own format: a line for each request, `time_s,prompt_tokens,output_tokens,images,vision_tokens`.
 
-Times in seconds count from any moment; prompt tokens include those of images.
+Times in seconds count from any moment up to the first request; prompt tokens include those of images.
 """
 
 from math import inf
@@ -10,9 +10,11 @@ import numpy as np
 from vlm_operator.simulator.traces.base import Given, Loaded, TraceError
 from vlm_operator.simulator.traces.gather import Gathering
 from vlm_operator.simulator.traces.table import Column, rows
+from vlm_operator.simulator.traces.times import Times, Unit
 
+TIMES = Times(column="time_s", unit=Unit.SECONDS)
 COLUMNS = (
-    Column(name="time_s", most=inf),
+    Column(name=TIMES.column, most=inf),
     Column(name="prompt_tokens"),
     Column(name="output_tokens"),
     Column(name="images"),
@@ -25,7 +27,7 @@ def read(given: Given, _seed: int) -> Loaded:
     """The trace in a file. Raises TraceError."""
     if given.file is None:
         raise TraceError(f"{given.name} is a folder; name the csv file itself")
-    gathering = Gathering(given.file, time_column="time_s")
+    gathering = Gathering(given.file, TIMES)
     for found in rows(given.file, COLUMNS):
         values = found.values
         too_many = values[:, _VISION] > values[:, _PROMPT]

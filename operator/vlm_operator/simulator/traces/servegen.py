@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlm_operator.simulator.traces.base import Given, Loaded, Source, TraceError
+from vlm_operator.simulator.traces.base import Given, Loaded, Source, TraceError, cut
 from vlm_operator.simulator.traces.gather import trace_of
 from vlm_operator.simulator.traces.stream import blocks, lines
 from vlm_operator.simulator.traces.table import MEND, number
+from vlm_operator.simulator.traces.times import Times, Unit
 
 WINDOW_SECONDS = 600.0
 MOST_PER_SECOND = 10_000.0
@@ -33,6 +34,7 @@ _LAWS = {
 }
 _TRACE = re.compile(r"chunk-(\d+)-trace\.csv(\.gz)?")
 _FIELDS = ("window start", "requests per second", "coefficient of variation", "law", "shape", "scale")
+TIMES = Times(column=_FIELDS[0], unit=Unit.SECONDS)
 _MOST_VALUES = {"text_tokens": 1e7, "output_tokens": 1e7, "image_tokens": 1e7, "image_count": 1e4}
 """What requests hold, and the most there can be of it."""
 Floats = NDArray[np.float64]
@@ -69,7 +71,7 @@ def read(given: Given, seed: int) -> Loaded:
     times, *others = (np.concatenate(column) for column in zip(*drawn, strict=True))
     order = np.argsort(times, kind="stable")
     source = next(iter(clients.values()))[0]
-    return Loaded(trace=trace_of(source, _FIELDS[0], times[order], *(column[order] for column in others)))
+    return Loaded(trace=trace_of(source, TIMES, times[order], *(column[order] for column in others)))
 
 
 def _clients(given: Given) -> dict[int, tuple[Source, Source]]:
@@ -109,7 +111,8 @@ def _client(trace: Source, dataset: Source, *, seed: tuple[int, int]) -> Iterato
 def _times(chance: np.random.Generator, window: _Window) -> Floats:
     """When the requests of a window come: one distance more than there are requests fills it."""
     gaps: Floats = _LAWS[window.law](chance, window.shape, window.scale, window.requests + 1)
-    whole = gaps.sum()
+    with np.errstate(over="ignore"):
+        whole = gaps.sum()
     if not 0 < whole < inf:  # a law so uneven that all distances but one vanish: all come at once
         gaps, whole = np.zeros(window.requests + 1), 1.0
     times: Floats = window.start + np.cumsum(gaps[:-1]) * (WINDOW_SECONDS / whole)
@@ -136,7 +139,7 @@ def _windows(source: Source) -> Iterator[_Window]:
         if not law:
             continue
         if law not in _LAWS:
-            source.refuse(f"{law!r} must be {' or '.join(_LAWS)}; {MEND}", line=line, column=_FIELDS[3])
+            source.refuse(f"{cut(law)!r} must be {' or '.join(_LAWS)}; {MEND}", line=line, column=_FIELDS[3])
         start = _number(source, line, fields, 0)
         requests = round(_number(source, line, fields, 1, most=MOST_PER_SECOND) * WINDOW_SECONDS)
         shape, scale = (_number(source, line, fields, at, positive=True) for at in (4, 5))
@@ -150,10 +153,10 @@ def _number(
     try:
         value = number(fields[at])
     except ValueError as error:
-        source.refuse(f"{fields[at].strip()!r} {error}; {MEND}", line=line, column=_FIELDS[at])
+        source.refuse(f"{cut(fields[at].strip())!r} {error}; {MEND}", line=line, column=_FIELDS[at])
     if not isfinite(value) or not 0 <= value <= most or (positive and not value):
         rule = "greater than 0" if positive else "from 0" + (f" to {most:g}" if most < inf else "")
-        source.refuse(f"{fields[at].strip()} is not a number {rule}; {MEND}", line=line, column=_FIELDS[at])
+        source.refuse(f"{cut(fields[at].strip())} is not a number {rule}; {MEND}", line=line, column=_FIELDS[at])
     return value
 
 
@@ -165,13 +168,15 @@ def _datasets(source: Source) -> dict[float, dict[str, _Shares]]:
         source.refuse("is not JSON; get it once more")
     if not isinstance(given, dict) or not given or not all(isinstance(window, dict) for window in given.values()):
         source.refuse("must be a JSON object with an object for each window")
-    found = {}
+    found, begin = {}, "name each window by the second at which it begins"
     for start, window in given.items():
         try:
             seconds = number(start)
         except ValueError as error:
-            source.refuse(f"{start!r} {error}; name each window by the second at which it begins", column="window")
-        found[seconds] = {field: _shares(source, f"{start}.{field}", window, field) for field in _MOST_VALUES}
+            source.refuse(f"{cut(start)!r} {error}; {begin}", column="window")
+        if not 0 <= seconds < inf:
+            source.refuse(f"{cut(start)!r} is not a number from 0; {begin}", column="window")
+        found[seconds] = {field: _shares(source, f"{cut(start)}.{field}", window, field) for field in _MOST_VALUES}
     return found
 
 
@@ -182,14 +187,16 @@ def _shares(source: Source, place: str, window: Mapping[str, Any], field: str) -
     try:
         given = ast.literal_eval(text)
         pairs = sorted((float(value), float(share)) for value, share in given.items())
-    except (ValueError, TypeError, SyntaxError, AttributeError, RecursionError, MemoryError):
+    except (ValueError, OverflowError, TypeError, SyntaxError, AttributeError, RecursionError, MemoryError):
         pairs = []
     values, shares = np.array(pairs).reshape(-1, 2).T
     most = _MOST_VALUES[field]
-    usable = bool(((values >= 0) & (values <= most) & (shares >= 0) & np.isfinite(shares)).all())
-    if not usable or not shares.sum() > 0:
+    usable = bool(((values >= 0) & (values <= most) & (shares >= 0)).all())
+    with np.errstate(over="ignore"):
+        whole = shares.sum()
+    if not usable or not 0 < whole < inf:
         source.refuse(
-            f'{str(text)[:40]!r} is not a text with a share for each number from 0 to {most:g}, such as "{{1: 0.7, 2: 0.3}}"',
+            f'{cut(str(text))!r} is not a text with a share for each number from 0 to {most:g}, such as "{{1: 0.7, 2: 0.3}}"',
             column=place,
         )
-    return _Shares(values=values, cumulated=np.cumsum(shares) / shares.sum())
+    return _Shares(values=values, cumulated=np.cumsum(shares) / whole)

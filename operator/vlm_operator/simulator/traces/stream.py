@@ -15,6 +15,9 @@ BLOCK_BYTES = 4 << 20
 LONGEST_LINE = 1 << 20
 """Bytes."""
 _GZIP = b"\x1f\x8b"
+_PACKED = {b"PK\3\4": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+"""First bytes of what is packed in another way."""
+_MARK_BYTES = max(map(len, _PACKED))
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -58,7 +61,7 @@ def _whole_lines(source: Source) -> Iterator[bytes]:
 
 def _chunks(source: Source) -> Iterator[bytes]:
     try:
-        with source.open() as file, _unpacked(file) as stream:
+        with source.open() as file, _unpacked(source, file) as stream:
             while data := stream.read(BLOCK_BYTES):
                 if b"\0" in data:
                     source.refuse(
@@ -72,8 +75,12 @@ def _chunks(source: Source) -> Iterator[bytes]:
         source.refuse(f"cannot be read: {str(error.strerror or error).lower()}")
 
 
-def _unpacked(file: io.BufferedReader) -> gzip.GzipFile | io.BufferedReader:
-    return gzip.GzipFile(fileobj=file) if file.peek(2)[:2] == _GZIP else file
+def _unpacked(source: Source, file: io.BufferedReader) -> gzip.GzipFile | io.BufferedReader:
+    begin = file.peek(_MARK_BYTES)[:_MARK_BYTES]
+    for mark, how in _PACKED.items():
+        if begin.startswith(mark):
+            source.refuse(f"is packed with {how}; unpack it, or pack it with gzip")
+    return gzip.GzipFile(fileobj=file) if begin.startswith(_GZIP) else file
 
 
 def _decoded(source: Source, data: bytes, first_line: int) -> str:

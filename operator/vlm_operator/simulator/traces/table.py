@@ -15,11 +15,13 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from vlm_operator.simulator.traces.base import LARGEST, MOST, Source
+from vlm_operator.simulator.traces.base import LARGEST, MOST, Source, cut
 from vlm_operator.simulator.traces.stream import Block, blocks
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
-_SEPARATORS = {";": "semicolons", "\t": "tabs"}
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+LONGEST_LIST = 200
+"""Characters of what a message lists."""
 MEND = "mend the line, or leave it out"
 
 
@@ -59,7 +61,7 @@ class Rows:
     def refuse(self, row: int, column: int, message: str) -> None:
         """Raise TraceError about a field, whose text comes before the message."""
         line, text = self._line(row)
-        field = _fields(text)[self.order[column]].strip()
+        field = cut(_fields(text)[self.order[column]].strip())
         self.source.refuse(f"{field} {message}; {MEND}", line=line, column=self.columns[column].name)
 
     def _line(self, row: int) -> tuple[int, str]:
@@ -96,15 +98,17 @@ def _order(source: Source, header: str, columns: Sequence[Column]) -> tuple[int,
     for separator, plural in _SEPARATORS.items():
         if len(names) == 1 and separator in header:
             source.refuse(f"its fields are separated by {plural}; separate them by commas", line=1)
+    if "\r" in header.strip("\r"):
+        source.refuse("its lines end with carriage returns alone; end them with line feeds", line=1)
     missing = [name for name in wanted if name not in names]
     unknown = [name for name in names if name not in wanted]
     rule = f"the first line must be {_header(columns)}"
+    told = f"{cut(', '.join(map(repr, unknown)), LONGEST_LIST)} {'is' if len(unknown) == 1 else 'are'} not known"
     if missing:
-        verb = "is" if len(unknown) == 1 else "are"
-        others = f", and {', '.join(map(repr, unknown))} {verb} not known" if unknown else ""
-        source.refuse(f"is missing{others}; {rule}", line=1, column=missing[0])
+        are = f"column {missing[0]} is" if len(missing) == 1 else f"columns {', '.join(missing)} are"
+        source.refuse(f"{are} missing{f', and {told}' if unknown else ''}; {rule}", line=1)
     if unknown:
-        source.refuse(f"is not known; remove it: {rule}", line=1, column=repr(unknown[0]))
+        source.refuse(f"{told}; remove {'it' if len(unknown) == 1 else 'them'}: {rule}", line=1)
     if len(names) > len(wanted):
         twice = next(name for name in names if names.count(name) > 1)
         source.refuse(f"is there twice; {rule}", line=1, column=twice)
@@ -122,7 +126,7 @@ def _parsed(source: Source, columns: Sequence[Column], block: Block, order: tupl
     except ValueError as error:
         _refuse_the_first_wrong(source, columns, block, order)
         source.refuse(f"cannot be read as a table: {error}", line=block.first_line)
-    if values.shape[1] != len(columns):
+    if values.shape[1] != len(columns) or ('"' in block.text and len(values) != sum(1 for _ in _numbered(block))):
         _refuse_the_first_wrong(source, columns, block, order)
     found = Rows(source=source, columns=columns, block=block, order=order, values=values[:, order])
     _check(found)
@@ -144,7 +148,7 @@ def _refuse_the_first_wrong(source: Source, columns: Sequence[Column], block: Bl
             try:
                 column.read(fields[at])
             except ValueError as error:
-                told = repr(fields[at].strip()) if fields[at].strip() else "an empty field"
+                told = repr(cut(fields[at].strip())) if fields[at].strip() else "an empty field"
                 source.refuse(f"{told} {error}; {MEND}", line=line, column=column.name)
 
 

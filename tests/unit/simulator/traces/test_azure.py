@@ -50,8 +50,27 @@ def test_times_are_in_utc_where_they_name_no_zone(times: tuple[str, str]) -> Non
         (
             "time_s,prompt_tokens\n1,2\n",
             (
-                "t.csv, line 1, column TIMESTAMP: is missing, and 'time_s', 'prompt_tokens' are not known; "
+                "t.csv, line 1: columns TIMESTAMP, ContextTokens, GeneratedTokens are missing, "
+                "and 'time_s', 'prompt_tokens' are not known; "
                 "the first line must be TIMESTAMP,ContextTokens,GeneratedTokens"
+            ),
+        ),
+        (
+            HEADER + f"{'2' * 300}-11-16 18:17:03,1,1\n",
+            (
+                f"t.csv, line 2, column TIMESTAMP: '{'2' * 80}...' is not a time such as 2023-11-16 18:17:03.97; "
+                "mend the line, or leave it out"
+            ),
+        ),
+        (
+            HEADER + "1969-12-31 23:59:59,1,1\n",
+            "t.csv, line 2, column TIMESTAMP: '1969-12-31 23:59:59' is before 1970; mend the line, or leave it out",
+        ),
+        (
+            HEADER + "2023-11-16 18:17:03.97,1,1\n2025-11-17,1,1\n",
+            (
+                "t.csv, column TIMESTAMP: goes from 2023-11-16 18:17:03 to 2025-11-17 00:00:00, 731 days; "
+                "a trace may have up to 366; leave out the requests before or after"
             ),
         ),
         (
@@ -62,6 +81,10 @@ def test_times_are_in_utc_where_they_name_no_zone(times: tuple[str, str]) -> Non
 )
 def test_what_is_wrong_is_told(text: str, said: str) -> None:
     assert refusal("azure", file(text)) == said
+
+
+def test_the_last_moment_that_can_be_written_is_read() -> None:
+    assert len(read("azure", file(HEADER + "9999-12-31T23:59:59-23:59,1,1\n")).trace) == 1
 
 
 def test_of_a_folder_its_only_csv_file_is_read() -> None:

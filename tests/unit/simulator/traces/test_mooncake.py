@@ -79,7 +79,25 @@ WRONG = [
     ),
     (
         text(request(output_length=10**400)),
-        f"t.csv, line 1, column output_length: 1{'0' * 79} is not a number from 0 to 1e+09; mend the line, or leave it out",
+        f"t.csv, line 1, column output_length: 1{'0' * 79}... is not a number from 0 to 1e+09; mend the line, or leave it out",
+    ),
+    (
+        text(request(0), request(86_400_000_000)),
+        (
+            "t.csv, column timestamp: goes from 0 to 86400000000, 1000 days; a trace may have up to 366; "
+            "write times in milliseconds (of microseconds: divide by 1000)"
+        ),
+    ),
+    (
+        text(request(1772438400250000)),
+        (
+            "t.csv, column timestamp: 1772438400250000 looks like microseconds since 1970; "
+            "write times in milliseconds: divide them by 1000"
+        ),
+    ),
+    (
+        text(request(10**300)),
+        "t.csv, column timestamp: 1e+300 is later than any date; write times in milliseconds",
     ),
     (
         text(request(), {"timestamp": 1, "input_length": 2}),

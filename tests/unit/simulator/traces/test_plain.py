@@ -1,7 +1,9 @@
 """The simulator's own csv: what is read, and what is told of everything that is wrong with a file."""
 
+import bz2
 import gzip
 import io
+import lzma
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from unit.simulator.traces.given import file, folder, read, refusal
 from vlm_operator.simulator.trace import Trace
 from vlm_operator.simulator.traces import stream
-from vlm_operator.simulator.traces.gather import LONGEST_DAYS
+from vlm_operator.simulator.traces.times import LATEST_SECONDS, LONGEST_DAYS
 
 HEADER = "time_s,prompt_tokens,output_tokens,images,vision_tokens\n"
 ROW = "1,100,10,1,64\n"
@@ -100,15 +102,33 @@ WRONG = [
     (HEADER + "\n\r\n", "t.csv has a header and no requests; add a line for each request"),
     (
         HEADER.replace(",images", ""),
-        f"t.csv, line 1, column images: is missing; the first line must be {HEADER.strip()}",
+        f"t.csv, line 1: column images is missing; the first line must be {HEADER.strip()}",
     ),
     (
         HEADER.replace("images", "pictures"),
-        f"t.csv, line 1, column images: is missing, and 'pictures' is not known; the first line must be {HEADER.strip()}",
+        f"t.csv, line 1: column images is missing, and 'pictures' is not known; the first line must be {HEADER.strip()}",
+    ),
+    (
+        HEADER.replace("time_s", "time").replace("images", "pictures").replace("vision_tokens", "user"),
+        (
+            "t.csv, line 1: columns time_s, images, vision_tokens are missing, and 'time', 'pictures', 'user' are not known; "
+            f"the first line must be {HEADER.strip()}"
+        ),
+    ),
+    (
+        "x" * 1000,
+        (
+            f"t.csv, line 1: columns {', '.join(HEADER.strip().split(','))} are missing, and '{'x' * 199}... is not known; "
+            f"the first line must be {HEADER.strip()}"
+        ),
     ),
     (
         HEADER.strip() + ",user\n1,2,3,4,5,6\n",
-        f"t.csv, line 1, column 'user': is not known; remove it: the first line must be {HEADER.strip()}",
+        f"t.csv, line 1: 'user' is not known; remove it: the first line must be {HEADER.strip()}",
+    ),
+    (
+        HEADER.strip() + ",user,model\n1,2,3,4,5,6,7\n",
+        f"t.csv, line 1: 'user', 'model' are not known; remove them: the first line must be {HEADER.strip()}",
     ),
     (
         HEADER.strip() + ",images\n1,2,3,4,5,6\n",
@@ -116,6 +136,23 @@ WRONG = [
     ),
     (HEADER.replace(",", ";"), "t.csv, line 1: its fields are separated by semicolons; separate them by commas"),
     (HEADER.replace(",", "\t"), "t.csv, line 1: its fields are separated by tabs; separate them by commas"),
+    (HEADER.replace(",", "|"), "t.csv, line 1: its fields are separated by bars; separate them by commas"),
+    (
+        (HEADER + ROW).replace("\n", "\r"),
+        "t.csv, line 1: its lines end with carriage returns alone; end them with line feeds",
+    ),
+    (
+        HEADER + ROW + '"1\n",100,10,1,64\n',
+        "t.csv, line 3, column prompt_tokens: is missing: the line has 1 of 5 fields; mend the line, or leave it out",
+    ),
+    (
+        HEADER + f"1,{'1' * 300},10,1,64\n",
+        f"t.csv, line 2, column prompt_tokens: {'1' * 80}... is not a number from 0 to 1e+09; mend the line, or leave it out",
+    ),
+    (
+        HEADER + f"1,100,{'x' * 300},1,64\n",
+        f"t.csv, line 2, column output_tokens: '{'x' * 80}...' is not a number; mend the line, or leave it out",
+    ),
     (
         HEADER + ROW + "2,100,ten,1,64\n",
         "t.csv, line 3, column output_tokens: 'ten' is not a number; mend the line, or leave it out",
@@ -178,14 +215,35 @@ WRONG = [
     (
         HEADER + "0,1,1,0,0\n86400000,1,1,0,0\n",
         (
-            "t.csv, column time_s: goes from 0 to 86400000 s, 1000 days; a trace may have up to 366; "
+            "t.csv, column time_s: goes from 0 to 86400000, 1000 days; a trace may have up to 366; "
             "write times in seconds (of milliseconds: divide by 1000)"
         ),
+    ),
+    *(
+        (
+            HEADER + "".join(f"{time}{zeros},1,1,0,0\n" for time in (1772438400250, 1772438400500)),
+            (
+                f"t.csv, column time_s: 1772438400500{zeros} looks like {unit} since 1970; "
+                f"write times in seconds: divide them by 1000{zeros}"
+            ),
+        )
+        for zeros, unit in (("", "milliseconds"), ("000", "microseconds"), ("000000", "nanoseconds"))
+    ),
+    (
+        HEADER + ROW + "1772438400250,1,1,0,0\n",
+        (
+            "t.csv, column time_s: 1772438400250 looks like milliseconds since 1970; "
+            "write times in seconds: divide them by 1000"
+        ),
+    ),
+    (
+        HEADER + f"{'9' * 300},1,1,0,0\n",
+        "t.csv, column time_s: 1e+300 is later than any date; write times in seconds",
     ),
 ]
 
 
-@pytest.mark.parametrize(("text", "said"), WRONG, ids=[said.partition(";")[0] for _, said in WRONG])
+@pytest.mark.parametrize(("text", "said"), WRONG, ids=[said.partition(";")[0][:100] for _, said in WRONG])
 def test_what_is_wrong_is_told_with_its_place_and_the_way_out(text: str, said: str) -> None:
     assert refusal("csv", file(text)) == said
 
@@ -209,12 +267,18 @@ BROKEN = [
         gzip.compress((HEADER + ROW).encode()) + b"and more",
         "t.csv is packed with gzip and is damaged; get it once more (gzip -t tells whether it is whole)",
     ),
+    (b"PK\x03\x04\x14\x00", "t.csv is packed with zip; unpack it, or pack it with gzip"),
+    (bz2.compress(ROW.encode()), "t.csv is packed with bzip2; unpack it, or pack it with gzip"),
+    (lzma.compress(ROW.encode()), "t.csv is packed with xz; unpack it, or pack it with gzip"),
+    (b"\x28\xb5\x2f\xfd\x24\x09", "t.csv is packed with zstd; unpack it, or pack it with gzip"),
     (b"1" * (stream.LONGEST_LINE + 1), "t.csv has a line of more than 1048576 bytes; a trace has one request a line"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("data", "said"), BROKEN, ids=["UTF-16", "binary", "latin-1", "cut", "damaged", "more", "one line"]
+    ("data", "said"),
+    BROKEN,
+    ids=["UTF-16", "binary", "latin-1", "cut", "damaged", "more", "zip", "bzip2", "xz", "zstd", "one line"],
 )
 def test_what_is_no_text_is_told(data: bytes, said: str) -> None:
     assert refusal("csv", file(data)) == said
@@ -237,6 +301,10 @@ def test_the_longest_trace_is_read() -> None:
     assert (
         read("csv", file(HEADER + ROW + f"{LONGEST_DAYS * 86400 + 1},1,1,0,0\n")).trace.seconds == LONGEST_DAYS * 86400
     )
+
+
+def test_the_latest_time_is_read() -> None:
+    assert len(read("csv", file(HEADER + f"{LATEST_SECONDS:.0f},1,1,0,0\n")).trace) == 1
 
 
 amounts = st.floats(0, 1e6, width=32)

@@ -8,6 +8,7 @@ import pytest
 
 from unit.simulator.traces.given import file, folder, read, refusal
 from vlm_operator.simulator.trace import Trace
+from vlm_operator.simulator.traces.base import cut
 
 HOLDS = {
     "text_tokens": "{100: 1.0}",
@@ -67,6 +68,11 @@ def test_a_law_so_uneven_that_numbers_end_lets_all_come_at_once() -> None:
     trace = trace_of(client("0,0.1,9,Gamma,1e-300,1\n600,0.1,9,Weibull,1e-9,1e300\n"))
     assert len(trace) == 120
     assert set(trace.times.tolist()) == {0, 600}
+
+
+@pytest.mark.filterwarnings("error")
+def test_distances_whose_sum_no_number_holds_let_all_come_at_once() -> None:
+    assert set(trace_of(client("0,0.1,9,Gamma,1,1e308\n")).times.tolist()) == {0}
 
 
 def test_the_seed_decides_all() -> None:
@@ -130,12 +136,36 @@ WRONG = [
         client(holds='{"noon": {}}'),
         "chunk-3-dataset.json, column window: 'noon' is not a number; name each window by the second at which it begins",
     ),
+    *(
+        (
+            client(holds=dataset(**{f"at{start}": {}})),
+            (
+                f"chunk-3-dataset.json, column window: {start!r} is not a number from 0; "
+                "name each window by the second at which it begins"
+            ),
+        )
+        for start in ("nan", "inf", "-600", "1e999")
+    ),
+    (
+        client("1772438400000,1,1,Gamma,1e9,1\n"),
+        (
+            "chunk-3-trace.csv, column window start: 1772438400599 looks like milliseconds since 1970; "
+            "write times in seconds: divide them by 1000"
+        ),
+    ),
+    (
+        client(f"0,{'9' * 300},1,Gamma,1,1\n"),
+        (
+            f"chunk-3-trace.csv, line 1, column requests per second: {'9' * 80}... is not a number from 0 to 10000; "
+            "mend the line, or leave it out"
+        ),
+    ),
     (client(holds='{"0": {}}'), "chunk-3-dataset.json, column 0.text_tokens: is missing"),
     *(
         (
             client(holds=dataset(at0={"image_count": shares})),
             (
-                f"chunk-3-dataset.json, column 0.image_count: {shares[:40]!r} is not a text with a share for each number "
+                f"chunk-3-dataset.json, column 0.image_count: {cut(shares)!r} is not a text with a share for each number "
                 'from 0 to 10000, such as "{1: 0.7, 2: 0.3}"'
             ),
         )
@@ -150,6 +180,9 @@ WRONG = [
             "{'a': 1}",
             "(" * 500,
             "{1: 1e999}",
+            "{1: 1e308, 2: 1e308}",
+            f"{{{10**400}: 1}}",
+            f"{{1: {10**400}}}",
         )
     ),
     (
