@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ class Measures:
     gpu_hours: float
     """Of all replicas, whatever they did, until the last request came."""
     p50_wait: float
-    """Seconds that half of the requests did not exceed; likewise the next two."""
+    """Seconds that half of the requests did not exceed, infinite where fewer were begun; likewise the next two."""
     p95_wait: float
     p99_wait: float
     scale_events: int
@@ -40,14 +41,17 @@ class Measures:
     with fewer than `FEWEST_IN_WINDOW` requests do not count; where none counts it is the attainment of all requests.
     """
 
-    def as_data(self) -> dict[str, float | int]:
-        """By the names of the JSON output; shares and seconds to the sixth digit."""
+    def as_data(self) -> dict[str, float | int | None]:
+        """By the names of the JSON output; shares and seconds to the sixth digit, and None for a wait without end."""
+        p50, p95, p99 = (
+            round(wait, 6) if isfinite(wait) else None for wait in (self.p50_wait, self.p95_wait, self.p99_wait)
+        )
         return {
             "attainment": round(self.attainment, 6),
             "gpuHours": round(self.gpu_hours, 6),
-            "p50Wait": round(self.p50_wait, 6),
-            "p95Wait": round(self.p95_wait, 6),
-            "p99Wait": round(self.p99_wait, 6),
+            "p50Wait": p50,
+            "p95Wait": p95,
+            "p99Wait": p99,
             "scaleEvents": self.scale_events,
             "flaps": self.flaps,
             "requests": self.requests,

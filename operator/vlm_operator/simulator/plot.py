@@ -42,7 +42,7 @@ def _figure(trace: Trace, result: Result, *, slo_seconds: float, title: str) -> 
     unit, name = next((unit, name) for least, unit, name in _UNITS if trace.seconds >= least)
     figure = Figure(figsize=(12, 9), dpi=100, layout="constrained")
     load, replicas, waits = figure.subplots(3, 1, sharex=True)
-    figure.suptitle(title)
+    figure.suptitle(title, parse_math=False)
     edges = np.linspace(0.0, max(trace.seconds, 1.0), BINS + 1)
     _draw_load(load, trace, edges, unit)
     _draw_replicas(replicas, result.series, end=edges[-1], unit=unit)

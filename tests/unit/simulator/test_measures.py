@@ -1,5 +1,6 @@
 """What a replay is judged by."""
 
+import json
 import random
 from itertools import pairwise
 
@@ -32,6 +33,14 @@ def test_the_data_has_these_names_and_plain_numbers() -> None:
         "worst10min": 0.5,
     }
     assert {type(value) for value in data.values()} == {int, float}
+
+
+def test_a_wait_without_end_is_none_in_the_data_because_json_has_no_infinity() -> None:
+    found = measure(result(range(10), [1.0] * 6 + [float("inf")] * 4))
+    assert (found.p50_wait, found.p95_wait, found.attainment) == (1, float("inf"), 0.6)
+    data = found.as_data()
+    assert (data["p50Wait"], data["p95Wait"], data["p99Wait"]) == (1, None, None)
+    json.dumps(data, allow_nan=False)
 
 
 def test_a_wait_as_long_as_the_objective_is_in_time() -> None:

@@ -28,6 +28,10 @@ def test_three_panels_with_legends_and_units() -> None:
     assert figure.axes[-1].get_xlim() == pytest.approx((0, TIMES[-1] / 60))
 
 
+def test_a_title_is_no_formula() -> None:
+    assert png(trace([0.0]), result([0.0], [0.5]), slo_seconds=2.0, title="$x^{$.csv").startswith(b"\x89PNG")
+
+
 def test_what_is_drawn_is_what_came() -> None:
     waits = [0.0 if time < 1800 else 8.0 for time in TIMES]
     load, _, over_time = _figure(trace(TIMES), result(TIMES, waits), slo_seconds=2.0, title="").axes
