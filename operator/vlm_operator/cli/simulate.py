@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from vlm_operator.simulator.peers.settings import SettingsError
 from vlm_operator.simulator.physics import Physics
 from vlm_operator.simulator.replay import TARGETS, WORK_BASED, default_spec, policy_for, replay
 from vlm_operator.simulator.result import Result
+from vlm_operator.simulator.routing import Routing
 from vlm_operator.sizing.catalogue.loading import Catalogue
 
 SIMULATED = ("scaling",)
@@ -43,7 +45,7 @@ def run(options: argparse.Namespace, catalogue: Catalogue) -> bool:
     if options.plot:
         _draw(options.plot, question, result)
     if options.output == "json":
-        sys.stdout.write(json.dumps(measures.as_data(), indent=2) + "\n")
+        sys.stdout.write(json.dumps(measures.as_data(), indent=2, allow_nan=False) + "\n")
     else:
         sys.stdout.write("".join(f"{line}\n" for line in lines(question, result, measures)))
     return True
@@ -141,18 +143,23 @@ def _question(options: argparse.Namespace, spec: VLMDeploymentSpec | None) -> Qu
     physics = Physics(cold_start_seconds=options.cold_start, front_end_seconds_per_image=options.front_end)
     rules = policy_for(spec or default_spec(), WORK_BASED, physics, scrape_seconds=options.scrape)
     return Question(
-        name="standard input" if options.trace == "-" else options.trace,
+        name="standard input" if options.trace == "-" else _printable(options.trace),
         trace=loaded.trace,
         spec=spec,
         policy=_policy(options, spec),
         least=rules.min_replicas,
         most=rules.max_replicas,
         physics=physics,
-        routing=options.routing,
+        routing=Routing(options.routing),
         scrape_seconds=options.scrape,
         slo_seconds=options.slo,
         seed=options.seed,
     )
+
+
+def _printable(name: str) -> str:
+    """The name of a file, whatever bytes it has."""
+    return os.fsencode(name).decode(errors="replace")
 
 
 def _replayed(question: Question) -> Result:

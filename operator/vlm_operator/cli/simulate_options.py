@@ -2,16 +2,19 @@
 
 import argparse
 import importlib.util
+import re
 from collections.abc import Callable
-from math import inf, isfinite
+from math import nan
 from pathlib import Path
 
 from vlm_operator.runtime.files import UnusableInputError
+from vlm_operator.simulator.policies import POLICIES
 from vlm_operator.simulator.routing import Routing
 
 FORMATS = ("csv", "azure", "mooncake", "servegen")
-POLICIES = "work-based, targets, hpa, keda, knative, kubeai, ray, wva, dynamo, aibrix, static:N"
 LARGEST_SEED = 2**32 - 1
+LONGEST_SECONDS = 86_400.0
+"""A day: of whatever is given in seconds, more is a mistake, and far from where float32 ends."""
 SHORTEST_SCRAPE = 0.1
 """Seconds; with less a replay would hardly do anything but read."""
 _LIBRARIES = ("numpy", "numba")
@@ -36,16 +39,16 @@ def add_to(command: argparse.ArgumentParser) -> None:
     add(
         "--policy",
         metavar="NAME",
-        help=f"what decides the size: {POLICIES}; that of spec.scaling.policy if not given, or work-based",
+        help=f"what decides the size: {', '.join(POLICIES)}; NAME:VALUE sets another main target of those from hpa on, as in "
+        "hpa:5; that of spec.scaling.policy if not given, or work-based",
     )
     add(
         "--routing",
-        type=Routing,
-        choices=list(Routing),
-        default=Routing.RANDOM,
+        choices=[routing.value for routing in Routing],
+        default=Routing.RANDOM.value,
         help="which replica gets a request; random if not given",
     )
-    seconds = number_from(0.0, "seconds")
+    seconds = _seconds_from(0.0)
     add(
         "--cold-start",
         type=seconds,
@@ -55,7 +58,7 @@ def add_to(command: argparse.ArgumentParser) -> None:
     )
     add(
         "--scrape",
-        type=number_from(SHORTEST_SCRAPE, "seconds"),
+        type=_seconds_from(SHORTEST_SCRAPE),
         default=15.0,
         metavar="SECONDS",
         help="time between two readings of a replica; 15 if not given",
@@ -89,25 +92,27 @@ def require_libraries(*, plot: bool) -> None:
         )
 
 
-def number_from(least: float, unit: str) -> Callable[[str], float]:
-    """A reader of finite numbers that are not below `least`."""
+def _seconds_from(least: float) -> Callable[[str], float]:
+    """A reader of times that are neither shorter than `least` nor longer than a day."""
 
     def read(text: str) -> float:
         try:
             value = float(text)
         except ValueError:
-            value = inf
-        if not isfinite(value) or value < least:
-            raise argparse.ArgumentTypeError(f"{text!r} must be a number of {unit} from {least:g}")
+            value = nan
+        if not least <= value <= LONGEST_SECONDS:
+            rule = f"a number of seconds from {least:g} to {LONGEST_SECONDS:g}"
+            raise argparse.ArgumentTypeError(f"{text!r} must be {rule}")
         return value
 
     return read
 
 
 def _seed(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text[:12]) <= LARGEST_SEED):
+    digits = re.fullmatch(r"0*([0-9]{1,10})", text)
+    if digits is None or int(digits[1]) > LARGEST_SEED:
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number from 0 to {LARGEST_SEED}")
-    return int(text)
+    return int(digits[1])
 
 
 def _png(text: str) -> Path:

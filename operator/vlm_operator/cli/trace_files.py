@@ -42,4 +42,6 @@ def _source(path: Path) -> Source:
 
 
 def _standard_input() -> io.BufferedReader:
+    if sys.stdin is None:
+        raise UnusableInputError("standard input is closed; give it a trace, or name a file")
     return cast("io.BufferedReader", sys.stdin.buffer)

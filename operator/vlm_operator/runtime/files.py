@@ -71,6 +71,8 @@ def named(filename: str) -> Iterator[None]:
 
 def text_of(filename: str) -> str:
     """The text in a file (`-`: standard input). Raises UnusableTextError."""
+    if filename == "-" and sys.stdin is None:
+        raise UnusableTextError("is closed")
     try:
         with contextlib.nullcontext(sys.stdin) if filename == "-" else Path(filename).open(encoding="utf-8") as file:
             text = file.read(LARGEST_TEXT + 1)

@@ -2,9 +2,11 @@
 
 import io
 import json
+import os
 import re
 import subprocess
 import sys
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from vlm_operator.cli import simulate, simulate_options
 from vlm_operator.cli.kubectl import ACCEPTED, INTERRUPTED, REFUSED, UNUSABLE, main
 from vlm_operator.cli.progress import Progress
 from vlm_operator.cli.simulate_table import duration
-from vlm_operator.simulator.peers import registry as peers
+from vlm_operator.simulator.policies import POLICIES
 from vlm_operator.simulator.result import Result
 from vlm_operator.simulator.routing import Routing
 from vlm_operator.simulator.traces.registry import FORMATS
@@ -220,6 +222,20 @@ def test_standard_input(run: Any, replayed: list[dict[str, Any]], monkeypatch: p
     assert out.startswith("standard input under work-based: ")
 
 
+def test_a_closed_standard_input_is_told(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    said = "kubectl vlm: standard input is closed; give it a trace, or name a file\n"
+    assert run(trace="-") == (UNUSABLE, "", said)
+    assert run("-f", "-") == (UNUSABLE, "", "kubectl vlm: standard input is closed\n")
+
+
+def test_a_name_that_is_no_text_is_shown_as_well_as_it_can_be(run: Any, folder: Path) -> None:
+    name = os.fsdecode(b"a\xff.csv")
+    (folder / "t.csv").rename(folder / name)
+    code, out, _ = run("--plot", "out.png", trace=name)
+    assert (code, out.partition(" under")[0]) == (ACCEPTED, "a\ufffd.csv")
+
+
 def test_other_formats_are_files_or_folders(run: Any, replayed: list[dict[str, Any]], folder: Path) -> None:
     (folder / "azure").mkdir()
     (folder / "azure" / "code.csv").write_text(
@@ -248,11 +264,34 @@ def test_other_formats_are_files_or_folders(run: Any, replayed: list[dict[str, A
     assert not np.array_equal(drawn[0], drawn[2])
 
 
-def test_the_options_name_every_format_and_policy() -> None:
+def test_the_options_name_every_format() -> None:
     assert set(simulate_options.FORMATS) == FORMATS.keys()
-    for name in simulate_options.POLICIES.split(", "):
-        if name not in ("work-based", "targets"):
-            peers.factory(name.replace(":N", ":2"))
+
+
+def test_the_help_names_every_policy_and_how_to_set_another_target(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    code, out, _ = run("--help")
+    assert code == ACCEPTED
+    assert f"what decides the size: {', '.join(POLICIES)}; " in out
+    assert "NAME:VALUE sets another main target of those from hpa on, as in hpa:5; " in out
+
+
+def test_the_longest_times_give_plain_numbers(run: Any) -> None:
+    longest = f"{simulate_options.LONGEST_SECONDS:g}"
+    seconds = [part for option in ("--cold-start", "--scrape", "--front-end", "--slo") for part in (option, longest)]
+    code, out, err = run("-o", "json", *seconds)
+    assert (code, "RuntimeWarning" in err) == (ACCEPTED, False)
+    assert all(isfinite(value) for value in json.loads(out).values())
+
+
+@pytest.mark.parametrize(("waits", "shown"), [(1.0, 1.0), (inf, None)])
+def test_json_is_valid_where_waits_have_no_end(
+    run: Any, monkeypatch: pytest.MonkeyPatch, waits: float, shown: float | None
+) -> None:
+    monkeypatch.setattr(simulate, "replay", lambda trace, *_, **__: result(trace.times.tolist(), [waits] * len(trace)))
+    code, out, _ = run("-o", "json")
+    data = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert (code, data["p50Wait"], data["p99Wait"]) == (ACCEPTED, shown, shown)
 
 
 # -- warnings ----------------------------------------------------------------------------------------------------------
@@ -284,15 +323,21 @@ def test_one_request_and_a_gap_of_a_day_work(run: Any) -> None:
 
 # -- what it refuses ---------------------------------------------------------------------------------------------------
 OPTIONS = [
-    (["--cold-start", "-1"], "argument --cold-start: '-1' must be a number of seconds from 0"),
-    (["--cold-start", "nan"], "argument --cold-start: 'nan' must be a number of seconds from 0"),
-    (["--front-end", "inf"], "argument --front-end: 'inf' must be a number of seconds from 0"),
-    (["--slo", "soon"], "argument --slo: 'soon' must be a number of seconds from 0"),
-    (["--scrape", "0"], "argument --scrape: '0' must be a number of seconds from 0.1"),
+    (["--cold-start", "-1"], "argument --cold-start: '-1' must be a number of seconds from 0 to 86400"),
+    (["--cold-start", "nan"], "argument --cold-start: 'nan' must be a number of seconds from 0 to 86400"),
+    (["--cold-start", "86400.1"], "argument --cold-start: '86400.1' must be a number of seconds from 0 to 86400"),
+    (["--front-end", "1e39"], "argument --front-end: '1e39' must be a number of seconds from 0 to 86400"),
+    (["--front-end", "inf"], "argument --front-end: 'inf' must be a number of seconds from 0 to 86400"),
+    (["--slo", "soon"], "argument --slo: 'soon' must be a number of seconds from 0 to 86400"),
+    (["--slo", "9" * 300], "argument --slo: '999"),
+    (["--scrape", "0"], "argument --scrape: '0' must be a number of seconds from 0.1 to 86400"),
+    (["--scrape", "1e300"], "argument --scrape: '1e300' must be a number of seconds from 0.1 to 86400"),
     (["--seed", "-1"], "argument --seed: '-1' must be a whole number from 0 to 4294967295"),
     (["--seed", "1.5"], "argument --seed: '1.5' must be a whole number from 0 to 4294967295"),
     (["--seed", "9" * 30], f"argument --seed: '{'9' * 30}' must be a whole number from 0 to 4294967295"),
-    (["--routing", "best"], "argument --routing: invalid "),
+    (["--seed", "9" * 5000], " must be a whole number from 0 to 4294967295"),
+    (["--seed", "0" * 12 + "9" * 12], " must be a whole number from 0 to 4294967295"),
+    (["--routing", "best"], "argument --routing: invalid choice: 'best' (choose from "),
     (["-o", "yaml"], "argument -o/--output: invalid choice: 'yaml'"),
     (["--plot", "out.jpg"], "argument --plot: 'out.jpg' must be the name of a file that ends with .png"),
     (
@@ -300,9 +345,15 @@ OPTIONS = [
         "no/out.png is in a folder that does not exist; give --plot the name of a file that can be written",
     ),
     (["--plot", "folder.png"], "folder.png is a folder; give --plot the name of a file that can be written"),
-    (["--policy", "best"], "--policy: "),
-    (["--policy", ""], "--policy: "),
-    (["--policy", "static:x"], "--policy: "),
+    (["--policy", "best"], "--policy: there is no policy 'best'; there are work-based, targets, hpa, "),
+    (["--policy", ""], "--policy: there is no policy ''; there are work-based, "),
+    (["--policy", "static:x"], "--policy: the policy 'static:x' needs a number of replicas from 1 to 1000"),
+    (["--policy", "wva-v1:7"], "--policy: the policy 'wva-v1:7' needs a number from 0.001 to 5 after the colon"),
+    (
+        ["--policy", "static:65"],
+        "--policy static:65 is no size from 1 to 64; name one within these bounds, or give -f ",
+    ),
+    (["--policy", "static:7", "-f", "vlmd.yaml"], "--policy static:7 is no size from 1 to 6; "),
     (["--policy", "targets"], "--policy targets needs -f, a VLMDeployment with spec.scaling.targets"),
     (["-f", "none.yaml"], "none.yaml cannot be read: no such file or directory"),
     (["--trace", "none.csv"], "none.csv cannot be read: no such file or directory"),

@@ -4,11 +4,12 @@ Every peer has a main target: the one number that its users turn. A name alone s
 `NAME:VALUE` for the same with another main target; `static:N` always needs its number.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import isfinite
 
+from vlm_operator.api.scaling import MAX_REPLICAS
 from vlm_operator.scaling.policy import Signal
 from vlm_operator.simulator.peers.aibrix import Aibrix, AibrixSettings, Metric, Strategy
 from vlm_operator.simulator.peers.dynamo import LATENCY, THROUGHPUT, Dynamo, DynamoSettings
@@ -28,8 +29,11 @@ from vlm_operator.simulator.peers.wva import (
     Wva,
     WvaSettings,
 )
+from vlm_operator.simulator.policies import POLICIES
 from vlm_operator.simulator.view import Peer
 
+LEAST_TARGET, MOST_TARGET = 1e-3, 1e9
+"""Of a main target: far beyond what makes sense, and where all arithmetic still works."""
 Factory = Callable[[Engine], Peer]
 """Makes a fresh peer: one is good for one replay."""
 KUBEAI_GUIDE = KubeaiSettings(target=250.0, interval_seconds=15.0, scale_down_delay_seconds=45.0)
@@ -70,6 +74,8 @@ class Family:
     """As documented, with another main target."""
     grid: tuple[float, ...]
     """Main targets over which it is tuned: as many for each peer."""
+    most: float = MOST_TARGET
+    """Largest main target that its other settings leave room for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,6 +121,7 @@ FAMILIES: tuple[Family, ...] = (
         documented=lambda _: Hpa(GPU),
         tuned=lambda _, value: Hpa(replace(GPU, target=value)),
         grid=(0.5, 0.6, 0.7, 0.8, 0.9),
+        most=1.0,
     ),
     Family(
         name="keda",
@@ -175,6 +182,7 @@ FAMILIES: tuple[Family, ...] = (
         documented=lambda engine: Wva(engine, Saturation()),
         tuned=lambda engine, value: Wva(engine, Saturation(SaturationSettings(queue_spare=value))),
         grid=(2.0, 3.0, 4.0, 4.5, 4.9),
+        most=SaturationSettings().queue_threshold,
     ),
     Family(
         name="dynamo",
@@ -222,14 +230,7 @@ FAMILIES: tuple[Family, ...] = (
 """Those that scale, in the order in which they are shown."""
 
 STATIC = "static"
-MOST_STATIC = 1000
-"""Replicas; a fleet of more is beyond what is simulated."""
 _BY_NAME = {family.name: family for family in FAMILIES}
-
-
-def names() -> tuple[str, ...]:
-    """What `factory` takes, as it is shown to users."""
-    return (*_BY_NAME, f"{STATIC}:N")
 
 
 def factory(spelled: str) -> Factory:
@@ -241,9 +242,9 @@ def factory(spelled: str) -> Factory:
     if name == STATIC:
         return _static(spelled, value)
     if name not in _BY_NAME:
-        raise SettingsError(f"there is no policy {spelled!r}; there are {', '.join(names())}")
+        raise SettingsError(f"there is no policy {spelled!r}; there are {', '.join(POLICIES)}")
     family = _BY_NAME[name]
-    return tuned(name, _number(spelled, value, family.target)) if colon else family.documented
+    return tuned(name, _number(spelled, value, family)) if colon else family.documented
 
 
 def tuned(name: str, value: float) -> Factory:
@@ -266,21 +267,22 @@ def variants(name: str) -> tuple[Variant, ...]:
 
 
 def _static(spelled: str, value: str) -> Factory:
-    if not (value.isascii() and value.isdecimal() and 1 <= int(value[:12]) <= MOST_STATIC):
-        raise SettingsError(
-            f"the policy {spelled!r} needs a number of replicas from 1 to {MOST_STATIC}, such as {STATIC}:3"
-        )
-    settings = StaticSettings(replicas=int(value))
+    digits = re.fullmatch(r"0*([1-9][0-9]{0,8})", value)
+    if digits is None or int(digits[1]) > MAX_REPLICAS:
+        rule = f"a number of replicas from 1 to {MAX_REPLICAS}, such as {STATIC}:3"
+        raise SettingsError(f"the policy {spelled!r} needs {rule}")
+    settings = StaticSettings(replicas=int(digits[1]))
     return lambda _: Static(settings)
 
 
-def _number(spelled: str, value: str, target: str) -> float:
+def _number(spelled: str, value: str, family: Family) -> float:
     try:
         number = float(value)
     except ValueError:
-        number = float("nan")
-    if not isfinite(number) or number <= 0:
-        raise SettingsError(f"the policy {spelled!r} needs a number greater than 0 after the colon: {target}")
+        number = 0.0
+    if not LEAST_TARGET <= number <= family.most:
+        rule = f"a number from {LEAST_TARGET:g} to {family.most:g} after the colon"
+        raise SettingsError(f"the policy {spelled!r} needs {rule}: {family.target}")
     return number
 
 

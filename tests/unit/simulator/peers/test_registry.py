@@ -3,13 +3,21 @@
 import pytest
 
 from unit.simulator.peers.views import ENGINE, fleet, look
-from vlm_operator.simulator.peers.registry import FAMILIES, Family, Kind, factory, names, tuned, variants
+from vlm_operator.simulator.peers.registry import (
+    FAMILIES,
+    LEAST_TARGET,
+    Family,
+    Kind,
+    factory,
+    tuned,
+    variants,
+)
 from vlm_operator.simulator.peers.settings import SettingsError
+from vlm_operator.simulator.policies import OPERATOR, PEERS
+from vlm_operator.simulator.replay import TARGETS, WORK_BASED
 
-COMMAND_LINE = ("hpa", "keda", "knative", "kubeai", "ray", "wva", "dynamo", "aibrix", "static:3")
 
-
-@pytest.mark.parametrize("name", COMMAND_LINE)
+@pytest.mark.parametrize("name", [name.replace(":N", ":3") for name in PEERS])
 def test_every_name_of_the_command_line_makes_a_peer(name: str) -> None:
     peer = factory(name)(ENGINE)
     assert peer.period_seconds > 0
@@ -69,17 +77,29 @@ def test_each_peer_has_as_many_settings_as_the_others() -> None:
 @pytest.mark.parametrize(
     ("spelled", "message"),
     [
-        ("hpaa", "there is no policy 'hpaa'; there are hpa, hpa-running, hpa-gpu, keda,"),
-        ("", "there is no policy ''; there are hpa,"),
-        ("ray:", "the policy 'ray:' needs a number greater than 0 after the colon: ongoing requests per replica"),
-        ("ray:two", "the policy 'ray:two' needs a number greater than 0 after the colon"),
-        ("ray:0", "the policy 'ray:0' needs a number greater than 0 after the colon"),
-        ("ray:inf", "the policy 'ray:inf' needs a number greater than 0 after the colon"),
+        (
+            "hpaa",
+            (
+                "there is no policy 'hpaa'; there are work-based, targets, hpa, hpa-running, hpa-gpu, keda, knative, kubeai, "
+                "ray, wva, wva-v1, dynamo, dynamo-latency, aibrix, aibrix-kpa, static:N"
+            ),
+        ),
+        ("", "there is no policy ''; there are work-based, targets, hpa,"),
+        ("ray:", "the policy 'ray:' needs a number from 0.001 to 1e+09 after the colon: ongoing requests per replica"),
+        ("ray:two", "the policy 'ray:two' needs a number from 0.001 to 1e+09 after the colon"),
+        ("ray:0", "the policy 'ray:0' needs a number from 0.001 to 1e+09 after the colon"),
+        ("ray:nan", "the policy 'ray:nan' needs a number from 0.001 to 1e+09 after the colon"),
+        (f"ray:{'9' * 300}", "needs a number from 0.001 to 1e+09 after the colon"),
+        (
+            "wva-v1:5.1",
+            "the policy 'wva-v1:5.1' needs a number from 0.001 to 5 after the colon: least spare of a queue",
+        ),
         ("static", "the policy 'static' needs a number of replicas from 1 to 1000, such as static:3"),
         ("static:0", "the policy 'static:0' needs a number of replicas from 1 to 1000"),
-        ("static:1001", "the policy 'static:1001' needs a number of replicas from 1 to 1000"),
-        ("static:" + "9" * 5000, "needs a number of replicas from 1 to 1000"),
         ("static:2.5", "the policy 'static:2.5' needs a number of replicas from 1 to 1000"),
+        ("static:1001", "the policy 'static:1001' needs a number of replicas from 1 to 1000"),
+        *((f"static:{'9' * digits}", "needs a number of replicas from 1 to 1000") for digits in (300, 5000)),
+        ("static:٣", "the policy 'static:٣' needs a number of replicas from 1 to 1000"),
     ],
 )
 def test_names_that_there_are_not(spelled: str, message: str) -> None:
@@ -88,6 +108,11 @@ def test_names_that_there_are_not(spelled: str, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_names_are_shown_with_the_form_of_static() -> None:
-    assert names()[-1] == "static:N"
-    assert set(COMMAND_LINE) - {"static:3"} <= set(names())
+def test_the_names_that_are_shown_are_those_that_there_are() -> None:
+    assert OPERATOR == (WORK_BASED, TARGETS)
+    assert (*(family.name for family in FAMILIES), "static:N") == PEERS
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_the_least_and_the_largest_target_make_a_peer_that_wants_something(family: Family) -> None:
+    assert all(asked_for(family.name, value) >= 1 for value in (LEAST_TARGET, family.most))
