@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from vlm_operator.cli.kubectl import main
+from vlm_operator.simulator.policies import PEERS
 from vlm_operator.sizing import checks, devices, parallelism, quantization, verdict, versions
 
 ROOT = Path(__file__).parents[2]
@@ -86,6 +87,11 @@ def test_each_command_is_shown() -> None:
         command.split()[2] for path in DOCUMENTS for command, _ in steps(path) if command.startswith("kubectl vlm")
     }
     assert shown == {"plan", "render", "models", "gpus", "explain", "simulate"}
+
+
+def test_every_policy_of_a_replay_is_told() -> None:
+    told = set(re.findall(r"`([\w:-]+)`", (ROOT / "docs" / "simulate.md").read_text()))
+    assert set(PEERS) <= told
 
 
 @pytest.mark.parametrize("module", [checks, devices, parallelism, quantization, verdict, versions])
