@@ -18,6 +18,8 @@ def read_trace(path: str, form: str, *, seed: int) -> Loaded:
         return FORMATS[form](_given(path), seed)
     except TraceError as error:
         raise UnusableInputError(str(error)) from error
+    except MemoryError as error:
+        raise UnusableInputError(f"{path} does not fit into the memory that is free; give a part of it") from error
 
 
 def _given(path: str) -> Given:

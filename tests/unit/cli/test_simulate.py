@@ -382,6 +382,15 @@ def test_options_and_files_that_cannot_be_used(
     assert "Traceback" not in err
 
 
+def test_a_trace_that_does_not_fit_into_memory(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setitem(FORMATS, "csv", full)
+    said = "kubectl vlm: t.csv does not fit into the memory that is free; give a part of it\n"
+    assert run() == (UNUSABLE, "", said)
+
+
 def test_a_folder_that_may_not_be_read(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def denied(_: Path) -> None:
         raise PermissionError(13, "Permission denied")
