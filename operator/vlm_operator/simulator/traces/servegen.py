@@ -110,12 +110,12 @@ def _client(trace: Source, dataset: Source, *, seed: tuple[int, int]) -> Iterato
 
 def _times(chance: np.random.Generator, window: _Window) -> Floats:
     """When the requests of a window come: one distance more than there are requests fills it."""
-    gaps: Floats = _LAWS[window.law](chance, window.shape, window.scale, window.requests + 1)
-    with np.errstate(over="ignore"):
-        whole = gaps.sum()
-    if not 0 < whole < inf:  # a law so uneven that all distances but one vanish: all come at once
-        gaps, whole = np.zeros(window.requests + 1), 1.0
-    times: Floats = window.start + np.cumsum(gaps[:-1]) * (WINDOW_SECONDS / whole)
+    with np.errstate(over="ignore", divide="ignore"):
+        gaps: Floats = _LAWS[window.law](chance, window.shape, window.scale, window.requests + 1)
+        stretch = WINDOW_SECONDS / gaps.sum()
+    if not 0 < stretch < inf:  # a law so uneven that all distances but one vanish, or end: all come at once
+        gaps, stretch = np.zeros(window.requests + 1), 0.0
+    times: Floats = window.start + np.cumsum(gaps[:-1]) * stretch
     return times
 
 

@@ -71,8 +71,9 @@ def test_a_law_so_uneven_that_numbers_end_lets_all_come_at_once() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_distances_whose_sum_no_number_holds_let_all_come_at_once() -> None:
-    assert set(trace_of(client("0,0.1,9,Gamma,1,1e308\n")).times.tolist()) == {0}
+@pytest.mark.parametrize("law", ["Gamma,1,1e308", "Weibull,1,1e308", "Gamma,1,1e-320"])
+def test_distances_that_no_number_holds_let_all_come_at_once(law: str) -> None:
+    assert set(trace_of(client(f"0,0.1,9,{law}\n")).times.tolist()) == {0}
 
 
 def test_the_seed_decides_all() -> None:
