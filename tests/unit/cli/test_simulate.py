@@ -349,11 +349,6 @@ OPTIONS = [
     (["--policy", ""], "--policy: there is no policy ''; there are work-based, "),
     (["--policy", "static:x"], "--policy: the policy 'static:x' needs a number of replicas from 1 to 1000"),
     (["--policy", "wva-v1:7"], "--policy: the policy 'wva-v1:7' needs a number from 0.001 to 5 after the colon"),
-    (
-        ["--policy", "static:65"],
-        "--policy static:65 is no size from 1 to 64; name one within these bounds, or give -f ",
-    ),
-    (["--policy", "static:7", "-f", "vlmd.yaml"], "--policy static:7 is no size from 1 to 6; "),
     (["--policy", "targets"], "--policy targets needs -f, a VLMDeployment with spec.scaling.targets"),
     (["-f", "none.yaml"], "none.yaml cannot be read: no such file or directory"),
     (["--trace", "none.csv"], "none.csv cannot be read: no such file or directory"),
